@@ -87,7 +87,7 @@ class _Entries:
     def __init__(self, polytope: TablePolytope):
         entries = polytope.equations.tocoo()
         self.row, self.column, self.value = entries.row, entries.col, entries.data
-        self.rows, self.columns = entries.shape
+        self.rows, self.columns = len(polytope.right), len(polytope.low)
         self.by_column = np.argsort(self.column, kind="stable")
         self.present, self.starts = np.unique(self.column[self.by_column], return_index=True)
         counts = np.bincount(self.row, minlength=self.rows)

@@ -102,7 +102,7 @@ def _interior_point(presolved: Presolved) -> np.ndarray | None:
     matrix = sparse.csr_array(polytope.equations[rows][:, columns])
     weighted = sparse.csr_array((matrix * squares).T)
     gram = sparse.csr_array(matrix @ weighted)
-    scale = sparse.diags_array(1.0 / gram.diagonal())
+    scale = sparse.diags_array(np.reciprocal(gram.diagonal()))
     near, found = NEGLIGIBLE * presolved.scale, 0.5 * (low + high)
     for _ in range(PROJECTIONS):
         with np.errstate(all="ignore"):  # no step at all if the equations contradict each other
@@ -162,7 +162,7 @@ def proven_minima(objectives: sparse.csr_array, presolved: Presolved, point: np.
     generator = np.random.default_rng(0)
     while len(search.open):
         before = len(search.open)
-        weights = np.zeros(objectives.shape[0])
+        weights = np.zeros(len(search.bounds))
         weights[search.open] = generator.exponential(size=before)
         found = minimize(objectives.T @ weights, presolved)
         if found.point is None or before - search.add(found.point) < max(2.0, MIXED * before):
