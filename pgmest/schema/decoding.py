@@ -72,9 +72,11 @@ def _values(
     values = {}
     for column in [column for column in schema.columns if not isinstance(column, Total)]:
         regular = np.where(missing[column.name], 0, codes[column.name])
-        if not isinstance(column, Grid) and column.name not in units:
+        if column.name in units:
+            continue
+        if not isinstance(column, Grid):
             values[column.name] = column.draw(regular, generator)
-        elif column.name not in units:
+        else:
             first, last = _fixed(known.get(column.name), *(points[regular] for points in column.points))
             units[column.name] = uniform(first, last, generator)
     units |= totals(schema.sums, units)

@@ -90,7 +90,7 @@ def _cells(order: Order, codes: Mapping[str, np.ndarray], known: Mapping[str, np
     for name, numbers in known.items():
         if name in own:
             own[name] = _fixed(own[name], numbers)
-            if name in steps and order.reference in known:
+            if name in steps and order.reference is not None and order.reference in known:
                 steps[name] = _fixed(steps[name], numbers - known[order.reference])
     return Cells(own, steps, len(next(iter(codes.values()))))
 
@@ -187,7 +187,7 @@ def _drawn(order: Order, ends: Mapping[str, Ends], generator: np.random.Generato
 def _repaired(order: Order, cells: Cells, values: Values, known: Mapping[str, np.ndarray]) -> Values:
     """Return values in the order: those that are too late become as early as needed, those too early as late."""
     values, caps = dict(values), {}
-    for name in reversed(order.columns):
+    for name in reversed(list(order.columns)):
         if name not in known:
             for later in order.later(name):
                 both = cells.there(later) & cells.there(name)

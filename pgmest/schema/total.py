@@ -54,12 +54,14 @@ class Total(SchemaColumn):
         return ()
 
     def encode_rows(self, table: Mapping[str, Values], first_row: int = 0) -> np.ndarray:
-        total, there = 0, np.ones(len(table[self.parts[0].name]), dtype=bool)
+        there = np.ones(len(table[self.parts[0].name]), dtype=bool)
+        total: np.ndarray = np.zeros(len(there), dtype=self.parts[0].points[0].dtype)
         for part in self.parts:
             codes, _ = part.judged(table[part.name])
             numbers, present = part.coded_numbers(table[part.name], codes)
             total, there = total + part.to_units(numbers), there & present
-        codes = self.own.bins_of(total / self.own.units_of_one if self.own.units_of_one != 1 else total)
+        scale = self.own.units_of_one
+        codes = self.own.bins_of(total if scale == 1 else total / scale)
         return np.where(there, codes, self.gap_code).astype(code_type(self.size))
 
     def labels(self) -> list[str]:
