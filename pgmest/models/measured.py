@@ -235,7 +235,7 @@ def _measurement(header: Header, entry: dict[str, Any], values: np.ndarray, stdd
         clique = domain.clique(entry["clique"])
         spec, query, sizes = entry["query"], None, domain.project(clique)
         if spec is not None:
-            query = decode_query(spec, sizes, sizes.size(), len(values), np.asarray)
+            query = decode_query(spec, sizes, sizes.size(), len(values), lambda value: value)
         elif len(values) != sizes.size():
             raise Unreadable("a measurement has another number of answers than its table has cells")
         return LinearMeasurement(values, clique, stddev, query, entry["noise"])

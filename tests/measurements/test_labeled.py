@@ -243,3 +243,23 @@ def test_messages_hold_no_tables():
             make()
         assert len(str(caught.value)) < 400
         assert str(caught.value).count("\n") == 0
+
+
+def test_models_of_masked_tables_are_read_back(tmp_path):
+    """The query of the cells that are not masked is sparse; dense and structured queries are read back as well."""
+    table = np.ma.masked_equal([[10.0, -9.0], [30.0, 5.0], [-9.0, 8.0]], -9.0)
+    kinds = [
+        pg.LinearMeasurement(table, ("a", "b"), 2.0),
+        pg.LinearMeasurement([20.0, 25.0], "b", 1.0, query=[[1.0, 0.0], [0.5, 1.0]]),
+        pg.LinearMeasurement([20.0, 30.0, 60.0], "a", 1.0, query=pg.queries.prefix(3)),
+    ]
+    model = pg.estimate(kinds, DOMAIN, total=60)
+    model.save(tmp_path / "model.npz")
+    loaded = pg.load(tmp_path / "model.npz")
+    for kept, made in zip(loaded.measurements, kinds, strict=True):
+        assert np.array_equal(kept.values, made.values)
+        truth = RNG.random(made.cells)
+        assert np.allclose(kept.answer_cells(truth), made.answer_cells(truth))
+    assert np.allclose(
+        loaded.interval("a", kind="noise").low.values, model.interval("a", kind="noise").low.values, atol=1e-6
+    )
