@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +34,9 @@ from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Item, Workload
 
+MOST_PRESENCE_UNITS = 16
+"""The most additional shares of a one-way marginal that structural zeros tie to other attributes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AIM(Mechanism):
@@ -53,6 +57,9 @@ class AIM(Mechanism):
     >>> result = AIM(epsilon=1.0, delta=1e-9, backend="simulation").fit(data, seed=0)
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
+
+    With structural zeros, an attribute that decides about the presence of others gets a larger share of the one-way
+    marginals' budget (`presence_units`), which depends on the zeros only.
 
     The limit on the junction tree grows with the spent share of the budget, so that the first rounds, whose models are
     the least accurate, cannot fill the tree.
@@ -91,8 +98,10 @@ class AIM(Mechanism):
         limit = tree_limit(curator, one_way, self.max_megabytes)
         if limit.tree.megabytes > self.max_megabytes:
             raise ArgumentError.of("max_megabytes", self.max_megabytes, f"at least {limit.tree.megabytes:.2g}")
-        first = curator.budget / max(planned_rounds(self.rounds, curator.domain), len(one_way) + 1)
-        curator.measure_all(one_way, first * self.measuring_share * len(one_way))
+        units = presence_units(one_way, curator)
+        first = curator.budget / max(planned_rounds(self.rounds, curator.domain), sum(units) + 1)
+        weights = units if curator.structural_zeros else None
+        curator.measure_all(one_way, first * self.measuring_share * sum(units), weights=weights)
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         estimator = GraphicalModel(curator, limit, method=self.method, **effort)
         candidates = partial(self._candidates, curator, relevance, estimator, {})
@@ -132,6 +141,23 @@ class AIM(Mechanism):
                 for clique, weight in relevance.items()
             }
         return [made[noise][clique] for clique in estimator.admissible(relevance, turn.spent(curator))]
+
+
+def presence_units(one_way: Sequence[Clique], curator: Curator) -> list[int]:
+    """Return the share of each one-way marginal: 1, and 1 more for each rule of structural zeros that it decides.
+
+    Without the zeros, rounds would measure pairs such as the size of a household and the age of its fourth member, and
+    so the size many times. With the zeros only the size is needed, but no round would improve it: its error is spread
+    over many pairs.
+
+    Args:
+        one_way: the one-way marginals.
+        curator: the curator with the rules; each is decided by the attribute that is in the most rules.
+    """
+    rules = [curator.domain.clique(rule.attributes) for rule in curator.structural_zeros]
+    degree = Counter(name for names in rules for name in names)
+    decided = Counter(max(names, key=lambda name: degree[name]) for names in rules if len(names) > 1)
+    return [1 + min(decided[name], MOST_PRESENCE_UNITS) for (name,) in one_way]
 
 
 def relevant_cliques(

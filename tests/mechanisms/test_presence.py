@@ -68,6 +68,12 @@ def test_large_households(name, parameters):
     assert known[1] <= 0.85 * without[1]
 
 
+def test_aim_measures_what_decides_about_presence():
+    without, known = error("AIM", HOUSEHOLDS, ["size"], 8, epsilon=0.3)
+    assert known[0] <= 1.2 * without[0]
+    assert known[1] <= 0.85 * without[1]
+
+
 def test_no_size_of_household_loses_its_records():
     data, rules = LARGE
     large = data.project(("size",)).values[5:].sum()

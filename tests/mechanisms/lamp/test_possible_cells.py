@@ -14,7 +14,7 @@ import pgmest as pg
 from pgmest import zeros
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.synthesis.local_search import Descent, ForbiddenCells, TargetTable
-from tests.mechanisms.presence import households
+from tests.mechanisms.presence import households, questionnaire
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 
@@ -76,6 +76,32 @@ def test_groups_are_divided_where_the_zeros_change(seed):
     over = possible.over_groups(groups, coarse)
     for clique, factor in possible.potentials.items():
         assert np.array_equal(over[clique].values[np.ix_(*(groups[name] for name in clique))], factor.values)
+
+
+@pytest.mark.parametrize("asked", ["triples", "ranges", "a biased public table"])
+def test_every_kind_of_run_keeps_the_rules(asked):
+    data, rules = questionnaire(500)
+    rng = np.random.default_rng(0)
+    mask = np.zeros((7, 4, 8), dtype=bool)
+    mask[:2, 2] = mask[6, 3] = True
+    rules = [*rules, zeros.impossible(("age", "status", "years"), mask), zeros.impossible("region", [5])]
+    workload = {
+        "triples": list(combinations(data.domain.attributes[:5], 3)),
+        "ranges": pg.workloads.prefixes(data.domain, [("age", "years"), ("age", "industry")], ["years", "industry"]),
+    }.get(asked)
+    prior = pg.Dataset.from_codes([rng.integers(0, size, 200) for size in data.domain.shape], data.domain)
+    mechanism = pg.mechanisms.LAMP(
+        epsilon=3.0,
+        records=1000,
+        max_megabytes=0.3,
+        backend="simulation",
+        structural_zeros=rules,
+        prior=prior if asked == "a biased public table" else None,
+    )
+    records = mechanism.fit(data, workload, seed=0).sample(seed=0)
+    for rule in rules:
+        names = data.domain.clique(rule.attributes)
+        assert not rule.mask(data.domain)[tuple(records.column(name) for name in names)].any()
 
 
 def test_rules_that_no_tree_holds_are_kept_by_the_records():
