@@ -82,6 +82,11 @@ class LAMP(Mechanism):
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
 
+    With structural zeros, pairs are compared with and shrunk towards the tables that the zeros and the one-way
+    marginals imply, instead of independence, and no step makes an impossible record (`possible_cells`). Zeros whose
+    junction tree exceeds half of `max_megabytes` are left out of the models. Records that violate them are rejected
+    instead, which can change marginals; `Result.details["rejected_zeros"]` lists these zeros.
+
     Without a workload all pairs matter equally. With a workload, attributes that it does not name are uniform.
 
     Args:
@@ -128,6 +133,8 @@ class LAMP(Mechanism):
             "public_pairs": rounds.public_pairs,
             "report": measurement_report(rounds.measured_marginals, public_pairs),
         }
+        if rounds.possible is not None and rounds.possible.others:
+            details["rejected_zeros"] = tuple(map(repr, rounds.possible.others))
         return Outcome(self._model(curator, rounds.evidence, rng), details)
 
     def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> BudgetPlan:

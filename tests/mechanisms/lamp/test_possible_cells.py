@@ -115,6 +115,7 @@ def test_rules_that_no_tree_holds_are_kept_by_the_records():
     )
     result = mechanism.fit(data, seed=0)
     assert result.details["structural_zeros"].startswith("honored")
+    assert result.details["rejected_zeros"] == tuple(map(repr, possible.others))
 
 
 def test_no_change_enters_a_forbidden_cell():
