@@ -36,14 +36,17 @@ from pgmest.tables.clique_vector import Layout
 if TYPE_CHECKING:
     from pgmest.solvers.problem import SolverOracle
 
-TOLERANCE = 1e-11
-"""The largest |b - A p + rho nu| at which a run ends, for marginals that sum to one."""
+TOLERANCE, LAST_TOLERANCE = 5e-10, 1e-11
+"""The largest |b - A p + rho nu| at which a run ends, for marginals that sum to one; the latter for the result."""
 
 RECENT = 3
 SHORT_MOVE, LONGEST_MOVE, MOST_PIECES = 0.5, 4.0, 100
 """A run starts from the nearest of the RECENT last ones. If no potential differs by more than SHORT_MOVE nats, or all
 rows count cells, it starts from the same multipliers; otherwise from predicted ones, in at most MOST_PIECES pieces in
 which the potentials that remain differ by at most LONGEST_MOVE nats."""
+
+SIMILAR = 0.5
+"""The squared cosine of two moves of the potentials above which multipliers are extrapolated along them."""
 
 HELD = 1e-9
 """The violation of a fact, as a share of the total, up to which it counts as met."""
@@ -61,7 +64,7 @@ FLAT = 1e-13
 """Values of Phi that differ by less than this share are equal up to rounding."""
 
 RESCALING_ROUNDS, PATIENCE, RESCALED = 30, 4, 0.7
-NEARBY = 1e-4
+NEARBY = 5e-2
 """Tables are rescaled in turn for at most RESCALING_ROUNDS rounds, until the gradient is below NEARBY or, from round
 PATIENCE on, falls by less than the factor RESCALED in a round. One table alone is met exactly."""
 
@@ -128,6 +131,7 @@ class FactsOracle:
         self._ridge = np.where(facts.exact, 0.0, scale / np.where(facts.exact, 1.0, facts.weights))
         self._hessian = InverseHessian(MEMORY)
         self._recent: list[_Point] = []
+        self._tolerance = TOLERANCE
 
     @property
     def calls(self) -> int:
@@ -150,7 +154,9 @@ class FactsOracle:
 
     def potentials(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return theta - A^T nu, whose distribution meets the facts, its marginals and its log-partition function."""
+        self._tolerance = LAST_TOLERANCE
         self.run(theta)
+        self._tolerance = TOLERANCE
         last = self._recent[0]
         return last.theta, last.p, last.log_partition
 
@@ -166,7 +172,7 @@ class FactsOracle:
 
     def covariance(self, direction: np.ndarray) -> np.ndarray:
         """Return the derivative of the marginals along `direction` at the potentials of the last run."""
-        multipliers = self.multipliers(direction, share=TOLERANCE)
+        multipliers = self.multipliers(direction, share=LAST_TOLERANCE)
         self.inner.run(self._recent[0].theta)
         return self.inner.covariance(direction + self.facts.transpose(multipliers))
 
@@ -219,7 +225,7 @@ class FactsOracle:
         nearest = int(np.argmin(lengths))
         point, move = self._recent[nearest], moves[nearest]
         if self.facts.counting or lengths[nearest] <= SHORT_MOVE:
-            return self._minimized(self._at(theta, point.multipliers))
+            return self._minimized(self._at(theta, point.multipliers + self._extrapolated(nearest, moves[nearest])))
         absorbed = -self._flattening(point, move, np.ones(self.facts.rows, dtype=bool), SETTLED_SHARE)
         rest = float(np.ptp(move - self.facts.transpose(absorbed)))
         pieces = int(np.clip(np.ceil(rest / LONGEST_MOVE), 1, MOST_PIECES))
@@ -229,12 +235,24 @@ class FactsOracle:
             point = self._minimized(self._at(start, point.multipliers + absorbed / pieces))
         return point
 
+    def _extrapolated(self, nearest: int, move: np.ndarray) -> np.ndarray:
+        """Return the change of the multipliers along a move, in proportion to that along a recent move if similar."""
+        best, change = SIMILAR, np.zeros(self.facts.rows)
+        point = self._recent[nearest]
+        for other in self._recent[:nearest] + self._recent[nearest + 1 :]:
+            before = _difference(point.start, other.start)
+            product, square = dot(move, before), dot(before, before)
+            similarity = product * product / (square * dot(move, move)) if square > 0 and product else 0.0
+            if similarity > best:
+                best, change = similarity, (product / square) * (point.multipliers - other.multipliers)
+        return change
+
     def _minimized(self, point: _Point) -> _Point:
         """Return the minimum of Phi for the theta of a point, starting from its multipliers."""
         theta = point.start
         point = self._rescaled(theta, point)
         steps = 0
-        while point.distance > TOLERANCE and steps < QUASI_NEWTON_STEPS + NEWTON_STEPS:
+        while point.distance > self._tolerance and steps < QUASI_NEWTON_STEPS + NEWTON_STEPS:
             following = self._quasi_newton(theta, point) if steps < QUASI_NEWTON_STEPS else self._newton(theta, point)
             steps += 1
             if following is not None:
@@ -253,7 +271,7 @@ class FactsOracle:
         alone = len(tables) == 1 and len(tables[0].rows) == self.facts.rows
         for done in range(RESCALING_ROUNDS):
             before = point.distance
-            if before <= (TOLERANCE if alone else NEARBY):
+            if before <= (LAST_TOLERANCE if alone else NEARBY):
                 break
             for table in tables:
                 point = self._at(theta, point.multipliers + self._rescaling(point, table))
