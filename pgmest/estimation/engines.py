@@ -73,9 +73,6 @@ class Solved:
 class Engine(ABC):
     """An oracle, a solver and a kind of model that belong together."""
 
-    by_precision = True
-    """Whether very precise measurements may be rows of the facts: the oracle's marginals must be exact for that."""
-
     @abstractmethod
     def oracle(self, layout: Layout) -> SolverOracle:
         """Build the oracle of these cliques.
@@ -162,7 +159,6 @@ class RegionEngine(Engine):
 
     counting: str
     max_megabytes: float | None
-    by_precision = False
 
     facts: bool = False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
@@ -101,9 +100,11 @@ def estimate(
     ==============  =====================================================================================
     method          when to choose it
     ==============  =====================================================================================
-    auto            "accelerated" for smooth losses, "smoothing" for absolute residuals, "universal" for others
+    auto            "accelerated" for smooth losses, "proximal_point" for tables of very unequal noise, "smoothing" for
+                    absolute residuals, "universal" for others
     accelerated     accelerated mirror descent with restarts: the fastest for smooth losses
-    smoothing       the same on a smoothed loss: exact for "l1" and for Laplace likelihoods
+    proximal_point  the fastest for whole tables of which some are far more precise than others; loss "l2"
+    smoothing       accelerated on a smoothed loss: exact for "l1" and for Laplace likelihoods
     universal       the same with inexact line searches: any convex loss, such as your own with kinks
     mirror_descent  PGM Algorithm 1: monotone and simple; reaches high accuracy slowly
     dual_averaging  PGM Algorithm 2: no line search, needs a Lipschitz constant
@@ -183,16 +184,14 @@ def estimate(
         base.append(prior_potentials(prior, flat_loss, max_megabytes))
     stated = float(total) if isinstance(total, int | float | np.number) else None
     check_facts(checked, domain, total=stated, zeros=impossible_cells(base))
-    objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
-    by_precision = engine.by_precision and objective.by_precision and prior_weight is None
-    problem = engine.problem(Terms.of(loss, checked, domain, by_precision), known.value, base)
+    problem = engine.problem(Terms.of(loss, checked, domain), known.value, base)
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
     if prior_weight is None:
         solver = engine.solver(problem, method, solver)
     elif known.value > 0:
         solver = penalized_solver(problem, prior_weight)
     fixed = known.value if total == "fit" and known.known else total  # exact answers leave no total to fit
-    objective = replace(objective, total=fixed, solver=solver)
+    objective = Objective(fixed, loss, solver, Stopping(tolerance, max_iterations, callback))
     solved = objective.minimize(problem, theta)
     spread = None if total is not None or known.known else known.stddev
     return engine.model(Solved(*solved, objective, checked, spread))
@@ -219,6 +218,6 @@ def refit_of(
     rules = zero_rules(structural_zeros)
     base = [zero_potentials(rules, domain)] if rules else []
     oracle = ExactEngine(rules, max_megabytes).oracle
-    terms = Terms.of("l2", checked, domain, objective.by_precision)
+    terms = Terms.of("l2", checked, domain)
     problem = Problem.of(terms, starting_total(total, checked, domain).value, base, oracle=oracle)
     return Refit.of(problem, objective)

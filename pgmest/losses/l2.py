@@ -139,6 +139,14 @@ class L2Loss(FlatLoss):
         """1/2 for each answer, the expectation of half a squared standardized error."""
         return 0.5 * sum(measurement.rows for measurement in self.measurements)
 
+    @property
+    def inequality(self) -> float:
+        """The ratio of the largest precision of a table to the smallest; 1 unless all answers are cells of tables."""
+        if self._residuals.measurements or not self.layout.cells:
+            return 1.0
+        largest = np.maximum.reduceat(self._direct.curvature_floor(), self.layout.offsets[:-1])
+        return float(largest.max() / largest.min())
+
     @cached_property
     def curvature(self) -> CliqueVector:
         """The Hessian's diagonal by cell: ||W Q e_j||^2, summed over the measurements of each clique."""

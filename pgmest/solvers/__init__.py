@@ -7,6 +7,7 @@ models. An instance of each class here can be the `method=` of `pgmest.estimate`
 the problem                                              the solver
 =======================================================  ========================================================
 a smooth loss ("l2", "huber", Gaussian likelihoods)      `AcceleratedMirrorDescent`
+squares of whole tables of very unequal noise            `ProximalPoint`
 absolute residuals ("l1", Laplace likelihoods)           `AcceleratedSmoothing`
 any other convex loss                                    `UniversalAccelerated`
 with prior_weight: a smooth loss, absolute residuals     the first two, with a penalty of relative entropy
@@ -17,6 +18,8 @@ oracle="loopy", whose free energy need not be convex     `MirrorDescent`, which 
 
 The other solvers are chosen by name only: `MirrorDescent` (PGM Algorithm 1), `DualAveraging` (PGM Algorithm 2), `LBFGS`
 (PGM A.3), `IterativeProportionalFitting` for exact marginals, and `MirrorFlow`, which stops before the optimum.
+
+Exact answers are facts (`facts`, `facts_oracle`): every solver minimizes over the distributions that meet them.
 """
 
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
@@ -27,6 +30,7 @@ from pgmest.solvers.lbfgs import LBFGS
 from pgmest.solvers.local_least_squares import LocalLeastSquares
 from pgmest.solvers.mirror_descent import MirrorDescent
 from pgmest.solvers.mirror_flow import MirrorFlow
+from pgmest.solvers.proximal_point import ProximalPoint
 from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.solvers.smoothing import AcceleratedSmoothing
 from pgmest.solvers.solver import Solver, State
@@ -45,6 +49,7 @@ __all__ = [
     "LocalLeastSquares",
     "MirrorDescent",
     "MirrorFlow",
+    "ProximalPoint",
     "Solver",
     "State",
     "Status",

@@ -60,27 +60,36 @@ OUT_OF_REACH = (3000.0, 20.0, 3.0)
 through the ascent. The aim is the sufficient gap, or NEGLIGIBLE_GAP noise floors if they are larger."""
 
 
-def lower_bound(problem: Problem, p: np.ndarray, sufficient_gap: float = 0.0) -> float:
+def lower_bound(
+    problem: Problem, p: np.ndarray, sufficient_gap: float = 0.0, target: np.ndarray | None = None
+) -> float:
     """Return a proven lower bound on min f, over the distributions that meet the problem's facts.
 
-    For q that meets the facts, f(q) >= h(q) + <u, A q - b> - sum u^2 / (2 w) for any multipliers u, with h the loss of
-    the plain problem and the sum over the rows with a weight. The minimum of the right side is bounded by its gap at p.
+    For q that meets the facts, f(q) = f(q) + <u, A q - b> for any multipliers u; the minimum of the right side is
+    bounded by its gap at p.
 
     Args:
         problem: the problem min f.
         p: marginals of a distribution, summing to one.
         sufficient_gap: the bound is not tightened above f(p) minus this value.
+        target: target marginals to start from, as for `duality_gap`.
     """
-    loss, gradient = problem.plain.loss_and_gradient(p)
+    loss, gradient = problem.loss_and_gradient(p)
     if problem.facts is None:
-        return loss - duality_gap(problem, p, gradient, sufficient_gap)
+        return loss - duality_gap(problem, p, gradient, sufficient_gap, target)
     assert isinstance(problem.oracle, FactsOracle)
     facts, u = problem.facts, problem.oracle.multipliers(gradient)
-    gap = duality_gap(problem.plain, p, gradient + facts.transpose(u), sufficient_gap)
-    return loss + dot(u, facts.answers(p) - facts.values) - 0.5 * dot(u / facts.weights, u) - gap
+    gap = duality_gap(problem.plain, p, gradient + facts.transpose(u), sufficient_gap, target)
+    return loss + dot(u, facts.answers(p) - facts.values) - gap
 
 
-def duality_gap(problem: Problem, p: np.ndarray, gradient: np.ndarray, sufficient_gap: float = 0.0) -> float:
+def duality_gap(
+    problem: Problem,
+    p: np.ndarray,
+    gradient: np.ndarray,
+    sufficient_gap: float = 0.0,
+    target: np.ndarray | None = None,
+) -> float:
     """Return an upper bound on f(p) - min f over all distributions, in the units of the loss.
 
     Args:
@@ -88,16 +97,20 @@ def duality_gap(problem: Problem, p: np.ndarray, gradient: np.ndarray, sufficien
         p: marginals of a distribution, summing to one.
         gradient: the gradient at p, as `problem.loss_and_gradient` returns it.
         sufficient_gap: the bound is not tightened below this value, nor if this value is out of reach.
+        target: target marginals m of the measured cells to start from; by default those of p. Targets that belong to
+            multipliers are good ones, so both stages are tried however large the gap is.
     """
     plain = dot(gradient, p) - problem.linear_minimum(gradient)
     weight = np.ascontiguousarray(problem.loss.curvature_floor())
     aim = max(sufficient_gap, NEGLIGIBLE_GAP * problem.loss.noise_floor)
-    if plain <= sufficient_gap or _out_of_reach(plain, aim, 0) or not np.any(weight > 0):
+    far = target is None and _out_of_reach(plain, aim, 0)
+    if plain <= sufficient_gap or far or not np.any(weight > 0):
         return max(plain, 0.0)
-    start = _DualPoint.of(problem, p, gradient, weight, p[problem.measured])
+    start = _DualPoint.of(problem, p, gradient, weight, p[problem.measured] if target is None else target)
+    plain = min(plain, start.gap)
     raised = _raised(problem, p, gradient, start, sufficient_gap)
     best = min(plain, raised.gap)
-    if best > sufficient_gap and not _out_of_reach(raised.gap, aim, 1):
+    if best > sufficient_gap and (target is not None or not _out_of_reach(raised.gap, aim, 1)):
         best = min(best, _ascended(problem, p, gradient, raised, sufficient_gap, aim).gap)
     return max(best, 0.0)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pgmest.errors import ArgumentError
 from pgmest.losses.base import FlatLoss
+from pgmest.losses.l2 import L2Loss
 from pgmest.losses.smoothed import KinkedLoss
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
 from pgmest.solvers.dual_averaging import DualAveraging
@@ -16,12 +17,17 @@ from pgmest.solvers.mirror_descent import MirrorDescent
 from pgmest.solvers.mirror_flow import MirrorFlow
 from pgmest.solvers.penalty import EntropyPenalty
 from pgmest.solvers.problem import Problem
+from pgmest.solvers.proximal_point import ProximalPoint
 from pgmest.solvers.smoothing import AcceleratedSmoothing
 from pgmest.solvers.solver import Solver
 from pgmest.solvers.universal import UniversalAccelerated
 
+UNEQUAL = 1e4
+"""The ratio of precisions of whole tables above which the proximal point method is chosen."""
+
 SOLVERS: dict[str, type[Solver[Any]]] = {
     "accelerated": AcceleratedMirrorDescent,
+    "proximal_point": ProximalPoint,
     "mirror_descent": MirrorDescent,
     "dual_averaging": DualAveraging,
     "smoothing": AcceleratedSmoothing,
@@ -45,6 +51,8 @@ def choose_solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
         raise ArgumentError.of("method", method, ["auto", *SOLVERS])
     if method != "auto":
         return SOLVERS[method]()
+    if isinstance(loss, L2Loss) and loss.inequality > UNEQUAL:
+        return ProximalPoint()
     if loss.smooth:
         return AcceleratedMirrorDescent()
     return AcceleratedSmoothing() if isinstance(loss, KinkedLoss) else UniversalAccelerated()

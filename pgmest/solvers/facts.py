@@ -1,4 +1,4 @@
-"""Facts: answers that every estimate must meet exactly, and very precise answers that are treated in the same way.
+"""Facts: answers that every estimate must meet exactly.
 
 A fact is a row a with a value b, and the marginals p of every distribution that a solver visits obey <a, p> = b. A fact
 of 0 whose row has no negative entry needs no multiplier: its cells are structural zeros.
@@ -6,7 +6,6 @@ of 0 whose row has no negative entry needs no multiplier: its cells are structur
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,19 +15,11 @@ import numpy as np
 
 from pgmest.losses import make_loss
 from pgmest.losses.base import FlatLoss, cell_positions
-from pgmest.losses.compose import SumLoss
-from pgmest.losses.l2 import L2Loss
 from pgmest.losses.residual import Residuals
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
-
-STIFF = 100.0
-"""Tables whose curvature is above STIFF times that of the least precise table become rows of `Facts` with a weight."""
-
-DENSE = 3.0
-"""Noisy tables are rows of `Facts` only if no cell is below DENSE standard deviations."""
 
 LARGEST_MATRIX = 10_000_000
 """The largest number of entries of a query matrix whose signs are read, to find the cells that a fact of 0 excludes."""
@@ -36,53 +27,38 @@ LARGEST_MATRIX = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Linear answers A p = b, exact or with a weight, as a map of flat marginals.
+    """Exact linear answers A p = b, as a map of flat marginals.
 
     Attributes:
         residuals: the measurements as a linear map; their targets are b, in the unit of the marginals.
         kept: the positions of the rows that have a multiplier, among the rows of `residuals`.
-        weights: the weight w of the term w/2 (<a, p> - b)^2 of each kept row; inf for a fact.
         excluded: the cells that facts of 0 exclude, as positions in flat arrays.
     """
 
     residuals: Residuals
     kept: np.ndarray
-    weights: np.ndarray
     excluded: np.ndarray
 
     @classmethod
-    def of(
-        cls,
-        measurements: Iterable[LinearMeasurement],
-        layout: Layout,
-        precise: Iterable[LinearMeasurement] = (),
-    ) -> Facts | None:
+    def of(cls, measurements: Iterable[LinearMeasurement], layout: Layout) -> Facts | None:
         """Return the facts among measurements, in counts; None without any.
 
         Args:
             measurements: measurements that fit the layout's domain; their exact rows are facts.
-            layout: a layout with a table over the attributes of each of them.
-            precise: noisy measurements whose rows have the weight 1 / stddev^2.
+            layout: a layout with a table over the attributes of each of those.
         """
-        exact, stiff = [m for m in measurements if m.exact_rows.any()], tuple(precise)
-        if not exact and not stiff:
+        exact = [m for m in measurements if m.exact_rows.any()]
+        if not exact:
             return None
-        every = (*exact, *stiff)
-        residuals = Residuals(every, layout, [1.0] * len(every))
-        rows = [m.exact_rows for m in exact] + [np.ones(m.rows, dtype=bool) for m in stiff]
-        weights = [np.full(m.rows, math.inf) for m in exact]
-        weights += [np.broadcast_to(1.0 / np.square(m.stddev), (m.rows,)) for m in stiff]
-        chosen, weight = np.concatenate(rows), np.concatenate(weights)
-        excluding = [_excluding(m) for m in exact] + [np.zeros(m.rows, dtype=bool) for m in stiff]
-        empty = np.concatenate(excluding)
+        residuals = Residuals(exact, layout, [1.0] * len(exact))
+        chosen = np.concatenate([m.exact_rows for m in exact])
+        empty = np.concatenate([_excluding(m) for m in exact])
         excluded = np.flatnonzero(residuals.weighted_column_squares(empty.astype(np.float64)) > 0)
-        kept = np.flatnonzero(chosen & ~empty)
-        return cls(residuals, kept, weight[kept], excluded)
+        return cls(residuals, np.flatnonzero(chosen & ~empty), excluded)
 
     def of_fractions(self, total: float) -> Facts:
         """Return the facts about marginals that sum to one instead of `total`."""
-        scaled = self.residuals.of_fractions(total)
-        return replace(self, residuals=scaled, weights=self.weights * total**2)
+        return replace(self, residuals=self.residuals.of_fractions(total))
 
     @property
     def rows(self) -> int:
@@ -93,11 +69,6 @@ class Facts:
     def values(self) -> np.ndarray:
         """The values b."""
         return self.residuals.targets[self.kept]
-
-    @cached_property
-    def exact(self) -> np.ndarray:
-        """True for the rows that are facts."""
-        return np.isinf(self.weights)
 
     def answers(self, p: np.ndarray) -> np.ndarray:
         """Return A p, shape (rows,)."""
@@ -161,77 +132,34 @@ class Terms:
     Attributes:
         loss: the loss of the answers that are not exact, as a function of marginals in counts.
         exact: the measurements with exact answers.
-        precise: the measurements that are rows of the facts although they have noise.
-        rough: the loss without those, over the same layout; None if there are none.
     """
 
     loss: FlatLoss
     exact: tuple[LinearMeasurement, ...] = ()
-    precise: tuple[LinearMeasurement, ...] = ()
-    rough: FlatLoss | None = None
 
     @classmethod
-    def of(cls, loss: Any, measurements: Sequence[LinearMeasurement], domain: Domain, by_precision: bool) -> Terms:
+    def of(cls, loss: Any, measurements: Sequence[LinearMeasurement], domain: Domain) -> Terms:
         """Make the terms of measurements that fit the domain.
 
         Args:
             loss: the argument `loss` of `estimate`.
             measurements: the answers.
             domain: the attributes.
-            by_precision: whether very precise measurements may be rows of the facts, which the squared loss allows.
 
         Raises:
             ArgumentError: as `make_loss` raises it.
         """
-        exact = tuple(m for m in measurements if m.exact_rows.any())
-        made = make_loss(loss, measurements, domain)
-        if not by_precision or type(made) is not L2Loss:
-            return cls(made, exact)
-        rough, precise = split_by_precision(made.measurements)
-        if not precise or not _independent(precise):
-            return cls(made, exact)
-        whole = L2Loss([*rough, *precise], domain)
-        parts = SumLoss([L2Loss(rough, domain), L2Loss(precise, domain)], [1.0, 0.0])
-        return cls(whole, exact, tuple(precise), parts)
+        return cls(make_loss(loss, measurements, domain), tuple(m for m in measurements if m.exact_rows.any()))
 
     def facts(self, layout: Layout) -> Facts | None:
         """Return the facts over a layout that has the cliques of the loss and of `potentials`; None without any."""
-        return Facts.of(self.exact, layout, self.precise)
+        return Facts.of(self.exact, layout)
 
     def potentials(self) -> list[CliqueVector]:
         """Return potentials of zero on the cliques of the facts, which bring these into the layout of a problem."""
         held = {frozenset(clique) for clique in self.loss.cliques}
         cliques = {frozenset(m.clique): m.clique for m in self.exact}
         return [CliqueVector.zeros(self.loss.domain, [c]) for names, c in cliques.items() if names not in held]
-
-
-def split_by_precision(
-    measurements: Sequence[LinearMeasurement],
-) -> tuple[list[LinearMeasurement], list[LinearMeasurement]]:
-    """Return noisy measurements of ordinary precision, and those that are far more precise than the least precise one.
-
-    The curvature of a measurement is the largest entry of its Hessian. Steps of mirror descent are as short as the
-    largest curvature demands, so tables of a much larger one are better treated as facts with a weight.
-    """
-    curvatures = np.array([float(m.column_squares.max(initial=0.0)) for m in measurements])
-    if not len(curvatures) or not curvatures.max() > STIFF * curvatures.min():
-        return list(measurements), []
-    rough = curvatures <= STIFF * curvatures.min()
-    return (
-        [m for m, one in zip(measurements, rough, strict=True) if one],
-        [m for m, one in zip(measurements, rough, strict=True) if not one],
-    )
-
-
-def _independent(measurements: Sequence[LinearMeasurement]) -> bool:
-    """Return whether any answers close to these can be met by some distribution.
-
-    So it is for tables of disjoint attributes without cells that may be empty. Noisy tables that share attributes
-    contradict each other, and negative answers contradict every table; the more precise, the larger the multipliers.
-    """
-    names = [name for m in measurements for name in m.clique]
-    dense = all((m.values >= DENSE * np.asarray(m.stddev)).all() for m in measurements)
-    return dense and len(names) == len(set(names)) and all(m.query is None for m in measurements)
 
 
 def _excluding(measurement: LinearMeasurement) -> np.ndarray:

@@ -3,16 +3,11 @@ r"""FactsOracle: the MARGINAL-ORACLE of the distributions that meet facts, from 
 Let A(theta) be the log-partition function. Among the distributions with <a_r, p> = b_r for every row r, the one that
 maximizes <theta, p> plus the entropy has the potentials theta - A^T nu, where the multipliers nu minimize the convex
 
-.. math:: \Phi(\nu) = A(\theta - A^T \nu) + \langle \nu, b \rangle + \tfrac12 \sum_r \rho_r \nu_r^2, \quad
-          \nabla \Phi = b - A p + \rho \nu,
+.. math:: \Phi(\nu) = A(\theta - A^T \nu) + \langle \nu, b \rangle, \quad \nabla \Phi = b - A p.
 
-with rho = 0. So p is the gradient of the convex function min Phi, as marginals are the gradient of A. Every solver that
-uses potentials, marginals and a log-partition function therefore solves the problem with the facts when it is given
-this oracle, with its guarantees: the entropy is that of the distributions that meet the facts.
-
-A row with a weight w instead of an exact value has rho = scale / w. Then the entropy is joined by the term
-(1 / scale) * w/2 (<a, p> - b)^2, relative to which a very precise answer is as smooth as a rough one of curvature
-`scale` (relative smoothness: Lu, Freund and Nesterov 2018). So its precision no longer shortens the steps.
+So p is the gradient of the convex function min Phi, as marginals are the gradient of A. Every solver that uses
+potentials, marginals and a log-partition function therefore solves the problem with the facts when it is given this
+oracle, with its guarantees: the entropy is that of the distributions that meet the facts.
 
 The multipliers are found by limited-memory BFGS with a diagonal preconditioner, which keeps its pairs and starts from
 the multipliers of the run before, as the potentials of consecutive runs are close. If that takes long, Newton steps by
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
     from pgmest.solvers.problem import SolverOracle
 
 TOLERANCE, LAST_TOLERANCE = 5e-10, 1e-11
-"""The largest |b - A p + rho nu| at which a run ends, for marginals that sum to one; the latter for the result."""
+"""The largest |b - A p| at which a run ends, for marginals that sum to one; the latter for the result."""
 
 RECENT = 3
 SHORT_MOVE, LONGEST_MOVE, MOST_PIECES = 0.5, 4.0, 100
@@ -116,19 +111,17 @@ class FactsOracle:
     Args:
         inner: the oracle of all distributions.
         facts: the facts about marginals that sum to one.
-        scale: the curvature of the loss relative to which rows with a weight are smooth.
 
     Attributes:
         layout: the cliques.
         violation: the largest violation of a fact by the last run, as a share of the total.
     """
 
-    def __init__(self, inner: SolverOracle, facts: Facts, scale: float = 1.0):
+    def __init__(self, inner: SolverOracle, facts: Facts):
         self.inner = inner
         self.facts = facts
         self.layout: Layout = inner.layout
         self.violation: float = 0.0
-        self._ridge = np.where(facts.exact, 0.0, scale / np.where(facts.exact, 1.0, facts.weights))
         self._hessian = InverseHessian(MEMORY)
         self._recent: list[_Point] = []
         self._tolerance = TOLERANCE
@@ -146,7 +139,7 @@ class FactsOracle:
         """
         point = self._solved(theta.copy())
         self._recent = [point, *self._recent[: RECENT - 1]]
-        off = np.abs(self.facts.answers(point.p) - self.facts.values)[self.facts.exact]
+        off = np.abs(self.facts.answers(point.p) - self.facts.values)
         self.violation = float(off.max(initial=0.0))
         p = checked_output(out, self.layout.cells)
         np.multiply(point.p, total, out=p)
@@ -162,7 +155,7 @@ class FactsOracle:
 
     def maximum(self, theta: np.ndarray) -> float:
         """Return an upper bound on max <theta, p> over the distributions that meet the facts."""
-        multipliers = self.multipliers(np.where(np.isneginf(theta), 0.0, -theta), self.facts.exact)
+        multipliers = self.multipliers(np.where(np.isneginf(theta), 0.0, -theta))
         bound = self.inner.maximum(theta - self.facts.transpose(multipliers))
         return bound + dot(multipliers, self.facts.values)
 
@@ -176,40 +169,33 @@ class FactsOracle:
         self.inner.run(self._recent[0].theta)
         return self.inner.covariance(direction + self.facts.transpose(multipliers))
 
-    def multipliers(
-        self, gradient: np.ndarray, chosen: np.ndarray | None = None, share: float = SETTLED_SHARE
-    ) -> np.ndarray:
+    def multipliers(self, gradient: np.ndarray, share: float = SETTLED_SHARE) -> np.ndarray:
         """Return the multipliers lambda for which g + A^T lambda varies least at the distribution of the last run.
 
         At an optimum this sum is constant on all possible records. Any multipliers give a valid bound.
 
         Args:
             gradient: g, one number per cell.
-            chosen: the rows that may have a multiplier; the others get 0. By default all.
             share: the residual at which conjugate gradients end, as a share of the right side.
         """
-        rows = np.ones(self.facts.rows, dtype=bool) if chosen is None else chosen
-        if not self._recent or not rows.any():
-            return np.zeros(self.facts.rows)
-        return self._flattening(self._recent[0], gradient, rows, share)
+        return self._flattening(self._recent[0], gradient, share) if self._recent else np.zeros(self.facts.rows)
 
-    def _flattening(self, last: _Point, gradient: np.ndarray, rows: np.ndarray, share: float) -> np.ndarray:
-        """Return the multipliers of some rows for which g + A^T lambda varies least at a point."""
-        right = -self.facts.answers(self._moved(last, gradient)) * rows
-        diagonal = self.facts.variances(last.p)
+    def _flattening(self, last: _Point, gradient: np.ndarray, share: float) -> np.ndarray:
+        """Return the multipliers lambda for which g + A^T lambda varies least at a point."""
 
         def product(multipliers: np.ndarray) -> np.ndarray:
-            return self.facts.answers(self._moved(last, self.facts.transpose(multipliers))) * rows
+            return self.facts.answers(self._moved(last, self.facts.transpose(multipliers)))
 
-        return _conjugate_gradients(product, right, diagonal, share)
+        right = -self.facts.answers(self._moved(last, gradient))
+        return _conjugate_gradients(product, right, self.facts.variances(last.p), share)
 
     # -- the minimum of Phi -------------------------------------------------------------------------------------------
 
     def _at(self, theta: np.ndarray, multipliers: np.ndarray) -> _Point:
         moved = theta - self.facts.transpose(multipliers)
         p, log_partition = self.inner.run(moved)
-        slope = self.facts.values - self.facts.answers(p) + self._ridge * multipliers
-        value = log_partition + dot(multipliers, self.facts.values) + 0.5 * dot(self._ridge * multipliers, multipliers)
+        slope = self.facts.values - self.facts.answers(p)
+        value = log_partition + dot(multipliers, self.facts.values)
         return _Point(theta, multipliers, moved, p, log_partition, value, slope)
 
     def _solved(self, theta: np.ndarray) -> _Point:
@@ -226,7 +212,7 @@ class FactsOracle:
         point, move = self._recent[nearest], moves[nearest]
         if self.facts.counting or lengths[nearest] <= SHORT_MOVE:
             return self._minimized(self._at(theta, point.multipliers + self._extrapolated(nearest, moves[nearest])))
-        absorbed = -self._flattening(point, move, np.ones(self.facts.rows, dtype=bool), SETTLED_SHARE)
+        absorbed = -self._flattening(point, move, SETTLED_SHARE)
         rest = float(np.ptp(move - self.facts.transpose(absorbed)))
         pieces = int(np.clip(np.ceil(rest / LONGEST_MOVE), 1, MOST_PIECES))
         origin = point.start
@@ -283,7 +269,7 @@ class FactsOracle:
         """Return the change of multipliers that gives the rows of one table, and the rest of it, their values."""
         rows = table.rows
         now = self.facts.answers(point.p)[rows]
-        aim = np.maximum(self.facts.values[rows] + (self._ridge * point.multipliers)[rows], LEAST_MASS)
+        aim = np.maximum(self.facts.values[rows], LEAST_MASS)
         rest = max(1.0 - float(now.sum()), LEAST_MASS) / max(1.0 - float(aim.sum()), LEAST_MASS)
         logs = np.log(np.maximum(now, SMALLEST))
         if (now <= SMALLEST).any():  # mass that has underflowed is about that of the best record
@@ -294,7 +280,7 @@ class FactsOracle:
         return move
 
     def _quasi_newton(self, theta: np.ndarray, point: _Point) -> _Point | None:
-        unit = 1.0 / np.maximum(self.facts.variances(point.p) + self._ridge, np.finfo(float).tiny ** 0.5)
+        unit = 1.0 / np.maximum(self.facts.variances(point.p), np.finfo(float).tiny ** 0.5)
         following = self._searched(theta, point, self._hessian.descent(point.slope, unit))
         if following is not None:
             step, change = following.multipliers - point.multipliers, following.slope - point.slope
@@ -302,11 +288,11 @@ class FactsOracle:
         return following
 
     def _newton(self, theta: np.ndarray, point: _Point) -> _Point | None:
-        diagonal = self.facts.variances(point.p) + self._ridge
+        diagonal = self.facts.variances(point.p)
 
         def product(multipliers: np.ndarray) -> np.ndarray:
             moved = self._moved(point, self.facts.transpose(multipliers))
-            return self.facts.answers(moved) + self._ridge * multipliers
+            return self.facts.answers(moved)
 
         return self._searched(theta, point, _conjugate_gradients(product, -point.slope, diagonal, CONJUGATE_TOLERANCE))
 

@@ -47,7 +47,7 @@ and LONGEST, and fails below SHORTEST_STEP."""
 
 
 @dataclass(frozen=True)
-class _Point:
+class DualPoint:
     """The dual function at multipliers h: theta, p and the log-partition function, the dual value and its gradient."""
 
     h: np.ndarray
@@ -82,29 +82,42 @@ class ImplicitStep:
     def minimize(self, prior: np.ndarray, strength: float, start: np.ndarray, sufficient_gap: float) -> State | None:
         """Return the minimizer up to a certified gap; None if that takes more than MAX_CALLS oracle calls.
 
+        Arguments as for `approach`.
+        """
+        point = self.approach(prior, strength, start, sufficient_gap, MAX_CALLS)
+        return None if point.gap > sufficient_gap else State(point.theta, point.p, point.log_partition)
+
+    def approach(
+        self, prior: np.ndarray, strength: float, start: np.ndarray, sufficient_gap: float, most_calls: int
+    ) -> DualPoint:
+        """Return the point reached at a certified gap, after a number of oracle calls, or where no step is found.
+
         Args:
             prior: flat potentials of q.
             strength: s.
             start: flat potentials to start from, with -inf in the same cells as `prior`; if q has the better dual
                 value, q is the start.
             sufficient_gap: the gap, in the units of the loss.
+            most_calls: the number of oracle calls.
         """
         first = self._problem.oracle.calls
         point, hessian = self._start(prior, strength, start), InverseHessian(MEMORY)
-        while point.gap > sufficient_gap:
-            if self._problem.oracle.calls - first >= MAX_CALLS:
-                return None
+        while point.gap > sufficient_gap and self._problem.oracle.calls - first < most_calls:
             following = self._step(point, hessian, prior, strength)
-            if following is None and hessian:  # the curvature may have changed since the pairs were recorded
+            if following is not None:
+                hessian = hessian.updated(following.h - point.h, following.slope - point.slope)
+                point = following
+            elif hessian:  # the curvature may have changed since the pairs were recorded
                 hessian = hessian.reset()
-                continue
-            if following is None:
-                return None
-            hessian = hessian.updated(following.h - point.h, following.slope - point.slope)
-            point = following
-        return State(point.theta, point.p, point.log_partition)
+            else:
+                break
+        return point
 
-    def _start(self, prior: np.ndarray, strength: float, start: np.ndarray) -> _Point:
+    def targets(self, point: DualPoint) -> np.ndarray:
+        """Return the target marginals y + h / r, at which the certificate of a point's multipliers is evaluated."""
+        return (self._answers + point.h) / self._roots
+
+    def _start(self, prior: np.ndarray, strength: float, start: np.ndarray) -> DualPoint:
         fixed = self._onto_marginals(self._answers) - self._answers
         point = self._at(fixed, prior, strength)
         if start is prior:
@@ -117,7 +130,7 @@ class ImplicitStep:
         """Return the part of the multipliers that changes p."""
         return cells.copy() if self._shared is None else self._shared.project(cells, np.empty_like(cells))
 
-    def _at(self, h: np.ndarray, prior: np.ndarray, strength: float) -> _Point:
+    def _at(self, h: np.ndarray, prior: np.ndarray, strength: float) -> DualPoint:
         problem, scratch = self._problem, self._scratch
         theta = prior.copy()
         np.multiply(h, self._roots, out=scratch)
@@ -127,9 +140,9 @@ class ImplicitStep:
         slope = h + self._answers
         value = dot(h, slope) - 0.5 * dot(h, h) + strength * log_partition
         slope -= np.multiply(p[problem.measured], self._roots, out=scratch)
-        return _Point(h, theta, p, log_partition, value, slope)
+        return DualPoint(h, theta, p, log_partition, value, slope)
 
-    def _step(self, point: _Point, hessian: InverseHessian, prior: np.ndarray, strength: float) -> _Point | None:
+    def _step(self, point: DualPoint, hessian: InverseHessian, prior: np.ndarray, strength: float) -> DualPoint | None:
         """Return the next point along the quasi-Newton direction; None if the line search finds no step."""
         shrink = np.multiply(self._roots, point.p[self._problem.measured])
         shrink *= self._roots

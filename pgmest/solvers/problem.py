@@ -51,11 +51,6 @@ class SolverOracle(Protocol):
         ...
 
 
-STIFF_SCALE = 1e-3
-"""The curvature relative to which rows with a weight are smooth, as a share of the rough loss's Lipschitz constant: the
-curvature that accelerated solvers start from."""
-
-
 class Problem:
     """A loss, the number of records, the oracle for their cliques, the base potentials, and facts.
 
@@ -63,8 +58,7 @@ class Problem:
         loss: the loss as a function of marginals that sum to one.
         total: the number of records.
         oracle: the oracle that turns potentials on `layout` into marginals, which meet the facts.
-        plain: the problem without facts and without the terms of the loss that are rows of `facts`; the problem itself
-            if there are none. Certificates are built from it.
+        plain: the problem without facts, from which certificates are built; the problem itself if there are none.
         facts: the facts about marginals that sum to one, or None.
         layout: the cliques of the loss, followed by those that only the base potentials have.
         base: flat potentials of the prior: zeros for the uniform distribution, -inf at structural zeros. Solutions are
@@ -77,7 +71,6 @@ class Problem:
         total, base: as above.
         oracle: an oracle of all distributions.
         facts: the facts, in counts.
-        rough: the loss without the terms that are rows of `facts`, over the same layout; by default the loss.
     """
 
     def __init__(
@@ -87,9 +80,8 @@ class Problem:
         oracle: SolverOracle,
         base: np.ndarray,
         facts: Facts | None = None,
-        rough: FlatLoss | None = None,
     ):
-        self._loss_of_counts, self._rough_of_counts, self._facts_of_counts = loss, rough, facts
+        self._loss_of_counts, self._facts_of_counts = loss, facts
         # Losses divide by the total to skip products with it; the general form serves a table without records.
         self.loss: FlatLoss = loss.of_fractions(float(total)) if total > 0 else FlatLoss.of_fractions(loss, 0.0)
         self.total: float = float(total)
@@ -100,17 +92,15 @@ class Problem:
         if self.facts is not None:
             self.base = base.copy()
             self.base[self.facts.excluded] = -np.inf
-            self.plain = Problem(rough or loss, total, oracle, self.base)
-            oracle = FactsOracle(oracle, self.facts, STIFF_SCALE * (self.plain.lipschitz or 1.0))
+            self.plain = Problem(loss, total, oracle, self.base)
+            oracle = FactsOracle(oracle, self.facts)
         self.oracle: SolverOracle = oracle
         self.measured: slice = slice(0, loss.layout.cells)
         self._barrier = np.where(np.isneginf(self.base), -np.inf, 0.0) if np.isneginf(self.base).any() else None
 
     def with_total(self, total: float) -> Problem:
         """Return the problem for another number of records, with the same oracle."""
-        return Problem(
-            self._loss_of_counts, total, self.plain.oracle, self.base, self._facts_of_counts, self._rough_of_counts
-        )
+        return Problem(self._loss_of_counts, total, self.plain.oracle, self.base, self._facts_of_counts)
 
     @classmethod
     def of(
@@ -146,7 +136,7 @@ class Problem:
         flat = np.zeros(layout.cells)
         for potentials in extra:
             flat += potentials.expand(layout.cliques).flat
-        return cls(loss, total, made, flat, terms.facts(layout), terms.rough)
+        return cls(loss, total, made, flat, terms.facts(layout))
 
     def marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the marginals of p_theta, summing to one, and the log-partition function, by one oracle call."""
@@ -170,9 +160,8 @@ class Problem:
         """The L with f(q) <= f(p) + <gradient(p), q - p> + L/2 ||q - p||_1^2 for joint tables that sum to one, or None.
 
         The entropy is 1-strongly convex in the l1 norm, so mirror descent with the step size 1 / L never overshoots.
-        Terms that are rows of `facts` are left out.
         """
-        return self.plain.loss.lipschitz
+        return self.loss.lipschitz
 
     def linear_minimum(self, gradient: np.ndarray) -> float:
         """Return min over p of <gradient, p>, which is the least sum of gradient_C(x_C) over all possible records x.

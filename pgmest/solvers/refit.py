@@ -20,11 +20,9 @@ from pgmest.inference.exact.functional_dependencies import Collapse, CollapsedOr
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses.base import FlatLoss
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.solvers.accelerated import AcceleratedMirrorDescent
 from pgmest.solvers.facts import Terms
 from pgmest.solvers.facts_oracle import FactsOracle
 from pgmest.solvers.fitted_total import fit_total, without_steps
-from pgmest.solvers.penalty import NO_PENALTY
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.run import Minimization, Stopping
@@ -51,12 +49,6 @@ class Objective:
     loss: Any
     solver: Solver[Any]
     stopping: Stopping
-
-    @property
-    def by_precision(self) -> bool:
-        """Whether the solver converges with very precise rows of facts, as accelerated mirror descent does."""
-        solver = self.solver
-        return isinstance(solver, AcceleratedMirrorDescent) and solver.penalty is NO_PENALTY
 
     def minimize(self, problem: Problem, theta: np.ndarray) -> tuple[Problem, State, EstimationReport]:
         """Run the solver, and with total="fit" also fit the total.
@@ -152,9 +144,8 @@ class Refit:
         """
         domain = self.plan.layout.domain
         known = starting_total(self.objective.total, measurements, domain)
-        terms = Terms.of(self.objective.loss, measurements, domain, self.objective.by_precision)
-        facts = terms.facts(oracle.layout)
-        problem = Problem(terms.loss, known.value, oracle, self.base, facts, terms.rough)
+        terms = Terms.of(self.objective.loss, measurements, domain)
+        problem = Problem(terms.loss, known.value, oracle, self.base, terms.facts(oracle.layout))
         objective = replace(self.objective, stopping=replace(self.objective.stopping, tolerance=tolerance))
         problem, state, report = objective.minimize(problem, self.base.copy())
         return self.potentials(state.theta), problem.total, report
