@@ -171,7 +171,7 @@ def estimate(
     checked = checked_measurements(measurements, domain)
     check_numbers(total, tolerance, max_iterations)
     flat_loss = make_loss(loss, checked, domain)
-    solver = choose_solver(method, flat_loss)
+    solver = choose_solver(method, flat_loss, checked)
     known = starting_total(total, checked, domain)
     rules = zero_rules(structural_zeros)
     if prior_weight is not None:
@@ -213,7 +213,7 @@ def refit_of(
     """
     domain = as_domain(domain)
     checked = checked_measurements(measurements, domain)
-    solver = choose_solver("auto", make_loss("l2", checked, domain))
+    solver = choose_solver("auto", make_loss("l2", checked, domain), checked)
     objective = Objective(total, "l2", solver, Stopping(tolerance, max_iterations))
     rules = zero_rules(structural_zeros)
     base = [zero_potentials(rules, domain)] if rules else []

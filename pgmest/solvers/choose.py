@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pgmest.errors import ArgumentError
 from pgmest.losses.base import FlatLoss
 from pgmest.losses.l2 import L2Loss
 from pgmest.losses.smoothed import KinkedLoss
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
 from pgmest.solvers.dual_averaging import DualAveraging
+from pgmest.solvers.facts import counts_cells
 from pgmest.solvers.ipf import IterativeProportionalFitting
 from pgmest.solvers.lbfgs import LBFGS
 from pgmest.solvers.local_least_squares import LocalLeastSquares
@@ -22,7 +25,7 @@ from pgmest.solvers.smoothing import AcceleratedSmoothing
 from pgmest.solvers.solver import Solver
 from pgmest.solvers.universal import UniversalAccelerated
 
-UNEQUAL = 1e4
+UNEQUAL = 100.0
 """The ratio of precisions of whole tables above which the proximal point method is chosen."""
 
 SOLVERS: dict[str, type[Solver[Any]]] = {
@@ -39,8 +42,15 @@ SOLVERS: dict[str, type[Solver[Any]]] = {
 """The names of the solvers in `estimate(method=...)`."""
 
 
-def choose_solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
+def choose_solver(
+    method: str | Solver[Any], loss: FlatLoss, measurements: Iterable[LinearMeasurement] = ()
+) -> Solver[Any]:
     """Return the named solver; for "auto", choose by the table in `pgmest.solvers`.
+
+    Args:
+        method: the argument `method` of `estimate`.
+        loss: the loss.
+        measurements: the answers, of which exact ones restrict the choice.
 
     Raises:
         ArgumentError: `method` is not the name of a solver.
@@ -51,7 +61,7 @@ def choose_solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
         raise ArgumentError.of("method", method, ["auto", *SOLVERS])
     if method != "auto":
         return SOLVERS[method]()
-    if isinstance(loss, L2Loss) and loss.inequality > UNEQUAL:
+    if isinstance(loss, L2Loss) and loss.inequality > UNEQUAL and all(map(counts_cells, measurements)):
         return ProximalPoint()
     if loss.smooth:
         return AcceleratedMirrorDescent()

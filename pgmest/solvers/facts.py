@@ -162,6 +162,11 @@ class Terms:
         return [CliqueVector.zeros(self.loss.domain, [c]) for names, c in cliques.items() if names not in held]
 
 
+def counts_cells(measurement: LinearMeasurement) -> bool:
+    """Return whether a measurement has no exact answers, or answers that count different cells of its table."""
+    return not measurement.exact_rows.any() or isinstance(measurement.query, Identity | Grouping | None)
+
+
 def _excluding(measurement: LinearMeasurement) -> np.ndarray:
     """Return which rows are facts of 0 without negative entries: nothing can be in the cells that they count."""
     rows = measurement.exact_rows & (measurement.values == 0.0)

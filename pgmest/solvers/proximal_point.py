@@ -59,7 +59,8 @@ class ProximalPoint(Solver[ProximalState]):
         shrink: the factor on s after each step.
 
     Raises:
-        ArgumentError: at the start of a run, if the loss is not a sum of squares with a positive weight in each cell.
+        ArgumentError: at the start of a run, if the loss is not a sum of squares with a positive weight in each cell,
+            or if a fact does not count cells.
     """
 
     shrink: float = 0.2
@@ -69,6 +70,10 @@ class ProximalPoint(Solver[ProximalState]):
         if not is_positive_squares(problem.loss):
             raise ArgumentError(
                 "method='proximal_point' needs loss='l2' and whole marginals without queries. Use method='auto'."
+            )
+        if problem.facts is not None and not problem.facts.counting:
+            raise ArgumentError(
+                "method='proximal_point' needs exact answers that count cells of a table. Use method='auto'."
             )
         p, log_partition = problem.marginals(theta)
         loss, _ = problem.loss_and_gradient(p)

@@ -100,10 +100,16 @@ def test_facts_hold_and_the_loss_is_that_of_the_quadratic_program(problem):
 
 
 @settings(deadline=None, max_examples=10)
-@given(problems(), st.sampled_from([name for name in SOLVERS if name != "ipf"]))
+@given(problems(), st.sampled_from([name for name in SOLVERS if name not in ("ipf", "smoothing")]))
 def test_facts_hold_in_every_solver(problem, method):
     domain, truth, facts, noisy = problem
-    model = pg.estimate([*facts, *noisy], domain, total=float(truth.values.sum()), method=method, max_iterations=30)
+    total = float(truth.values.sum())
+    try:
+        model = pg.estimate([*facts, *noisy], domain, total=total, method=method, max_iterations=30)
+    except pg.errors.ArgumentError:
+        assert method == "proximal_point"
+        assert any(fact.query is not None for fact in facts)
+        return
     assert violation(model, facts) <= HELD
 
 
