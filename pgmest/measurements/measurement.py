@@ -174,7 +174,11 @@ class LinearMeasurement:
 
     @classmethod
     def exact(cls, values: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
-        """Make a measurement of exact answers, in counts, without noise or rounding; errors as for `between`."""
+        """Make a measurement of exact answers, in counts, without noise or rounding.
+
+        Estimates hold them to 1e-9 of the total beside noise of any size, and synthetic records hold them as whole
+        numbers. `estimate` refuses exact answers that contradict each other. Errors as for `between`.
+        """
         return cls.between(values, values, clique, query)
 
     @classmethod
