@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 from scipy.sparse.linalg import cg
 
 from pgmest.errors import ArgumentError
@@ -51,6 +50,8 @@ class Solution:
 
 def solve(objective: np.ndarray, equations: Any, right: np.ndarray, low: np.ndarray, high: np.ndarray) -> Solution:
     """Minimize an objective over the points between ends that satisfy equations."""
+    from scipy.optimize import linprog
+
     ends = np.stack([low, high], axis=1)
     found: Any = linprog(objective, A_eq=equations, b_eq=right, bounds=ends, method="highs")
     multipliers = None if found.eqlin is None or found.x is None else np.asarray(found.eqlin.marginals)

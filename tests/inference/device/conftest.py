@@ -47,7 +47,11 @@ def _shared_array(self: Any, shape: int, dtype: Any) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    """In the simulator blocks of a few threads, which take turns quickly."""
+    """In the simulator blocks of a few threads, which take turns quickly.
+
+    A first warning adds a registry to the globals of the kernels' module, which the simulator reads in other threads at
+    that time, so the registry is made before.
+    """
     from numba import cuda
 
     if not cuda.is_available():
@@ -57,8 +61,9 @@ def _small_blocks(monkeypatch):
         return
     from numba.cuda.simulator import kernelapi
 
-    from pgmest.inference.device import gpu_oracle
+    from pgmest.inference.device import gpu_oracle, kernels
 
+    vars(kernels).setdefault("__warningregistry__", {})
     monkeypatch.setattr(kernelapi.FakeCUDAShared, "array", _shared_array)
     monkeypatch.setattr(gpu_oracle, "BLOCK_THREADS", 8)
     interval = sys.getswitchinterval()
