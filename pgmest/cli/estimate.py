@@ -47,7 +47,10 @@ def _estimate_options(add: Add) -> None:
     overwrite_option(add)
     add("--total", type=float, metavar="N", help="the number of records (default: estimated from the measurements)")
     add("--loss", default="l2", help="l2, l1, huber or likelihood (default: l2)")
-    solvers = "auto, accelerated, proximal_point, smoothing, universal, mirror_descent, dual_averaging, lbfgs, ipf or mirror_flow"
+    named = (
+        "accelerated, proximal_point, smoothing, universal, mirror_descent, dual_averaging, lbfgs, ipf or mirror_flow"
+    )
+    solvers = f"auto, {named}"
     add("--method", default="auto", help=f"the solver: {solvers} (default: auto)")
     add("--tolerance", type=float, default=1e-3, metavar="X", help="relative gap to stop at (default: %(default)s)")
     add("--max-iterations", type=int, default=5000, metavar="N", help="most iterations (default: %(default)s)")

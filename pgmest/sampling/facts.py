@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -39,7 +40,7 @@ class Facts:
     """
 
     clique: Clique
-    matrix: csr_array
+    matrix: Any  # a csr_array, whose stubs lack shapes
     values: np.ndarray
 
     @classmethod

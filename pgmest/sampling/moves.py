@@ -131,7 +131,7 @@ class Moves:
             goals = goals[np.argsort(excess[goals])][:CANDIDATES]
         for source in sources:
             for goal in goals:
-                yield self._codes(claim, source), self._codes(claim, goal)
+                yield self._codes(claim, int(source)), self._codes(claim, int(goal))
 
     def _codes(self, claim: _Claim, cell: int) -> Codes:
         names = claim.facts.clique

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import block_array, coo_array, csr_array, eye_array
@@ -52,7 +53,7 @@ class FactRows:
         low, high: the ends, shape (rows,).
     """
 
-    matrix: csr_array
+    matrix: Any  # a csr_array, whose stubs lack shapes
     low: np.ndarray
     high: np.ndarray
 
@@ -173,7 +174,7 @@ class _Program:
     """
 
     chosen: list[np.ndarray]
-    matrix: csr_array
+    matrix: Any  # a csr_array, whose stubs lack shapes
     low: np.ndarray
     high: np.ndarray
     costs: np.ndarray
@@ -222,8 +223,8 @@ class _Program:
             costs.append(1.0 + np.clip(np.abs(count - 1.0 - expected) - nearer, -0.9, 1.0))
             limits += [np.full(classes.size, reach), np.minimum(count, reach)]
         separators = _separator_rows(joints, [len(classes) for classes in chosen])
-        matrix = block_array([[separators], [block_array([columns], format="csr")]], format="csr")
-        fixed = np.zeros(separators.shape[0])
+        matrix: Any = block_array([[separators], [block_array([columns], format="csr")]], format="csr")
+        fixed = np.zeros(matrix.shape[0] - len(answers))
         return cls(
             chosen,
             matrix,
@@ -260,7 +261,7 @@ class _Program:
         least = self.missed(best)
         for extra in (*EXTRA, n):
             free = self._near(fractional, extra, generator)
-            found = self._solution(changes, free, GAP / (OFFSET + cost + GAP))
+            found = self._solution(changes, free, float(GAP / (OFFSET + cost + GAP)))
             left = self.missed(found)
             if left < least:
                 best, least = found, left
@@ -285,6 +286,9 @@ class _Program:
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
+        between: Any = Bounds  # the stubs know numbers only
+        equal: Any = LinearConstraint
+
         (rows, n), facts = self.matrix.shape, self.facts
         slack, empty = eye_array(facts), csr_array((rows - facts, facts))
         misses = block_array([[empty, empty], [slack, -slack]])
@@ -295,8 +299,8 @@ class _Program:
         found = milp(
             np.concatenate([self.costs, np.full(2 * facts, MISS), [OFFSET]]),
             integrality=np.repeat([int(gap is not None), 0], [2 * n, 2 * facts + 1]),
-            constraints=LinearConstraint(matrix, self.low, self.high),
-            bounds=Bounds(
+            constraints=equal(matrix, self.low, self.high),
+            bounds=between(
                 np.concatenate([low, np.zeros(2 * facts), [1.0]]),
                 np.concatenate([high, np.full(2 * facts, np.inf), [1.0]]),
             ),
