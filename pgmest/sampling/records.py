@@ -51,6 +51,7 @@ class RoundedRecords:
         self._state = np.array([seed], dtype=np.uint64)
         self._networks = [Network.of(domain, table) for table in tables]
         self._remaining = n
+        self.unmet: np.ndarray
         self._counts, self.unmet = controlled_tables(domain, tables, self._networks, n, scale, self._state)
 
     def block(self, size: int) -> Fill:
@@ -82,7 +83,7 @@ class RoundedRecords:
 class IndependentRecords:
     """Independent records of the model's distribution, without regard to facts; arguments as of `RoundedRecords`."""
 
-    unmet = np.zeros(0)
+    unmet: np.ndarray = np.zeros(0)
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ FEW = 8
 """The most keys that are compared one after another: DuckDB plans a look-up as a join, and takes 0.1 s for each."""
 
 
-DUCKDB_LIMITS = {
+DUCKDB_LIMITS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), ("0001-01-01 (BC)", "10000-01-01")),
     "TIMESTAMP WITH TIME ZONE": ("0001-01-01 (BC) 00:00:00+00", "10000-01-01 00:00:00+00"),
     "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 23:47:16.854775806"),

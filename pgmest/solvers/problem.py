@@ -86,7 +86,7 @@ class Problem:
         self.loss: FlatLoss = loss.of_fractions(float(total)) if total > 0 else FlatLoss.of_fractions(loss, 0.0)
         self.total: float = float(total)
         self.layout: Layout = oracle.layout
-        self.base = base
+        self.base: np.ndarray = base
         self.plain: Problem = self
         self.facts: Facts | None = facts.of_fractions(self.total) if facts is not None and total > 0 else None
         if self.facts is not None:
