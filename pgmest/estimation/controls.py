@@ -139,6 +139,7 @@ class Controls:
     def _codes_of(self, items: list[Any], name: str, counted: np.ndarray) -> np.ndarray:
         """Return the codes of the labels in a column."""
         known = self.labels[name]
+        items = [_label(item) for item in items]
         codes = np.fromiter((_code(known, item) for item in items), dtype=np.int64, count=len(items))
         unknown = (codes < 0) & counted
         if unknown.any():
@@ -154,7 +155,7 @@ class Controls:
         """Check that cells with respondents have a control, and that cells with a positive control have respondents."""
         unlisted, empty = present & ~self.listed[names], ~present & (totals > 0)
         for wrong, problem, remedy in (
-            (empty, "have no respondents with weight", "Combine them with other categories"),
+            (empty, "have no respondents with weight", "Combine them with other categories, or leave out totals"),
             (unlisted, "have respondents, but no control", "Give a control for each combination that occurs"),
         ):
             if wrong.any():
@@ -181,6 +182,12 @@ def _code(known: Mapping[Any, int], item: Any) -> int:
         return -1
 
 
+def _label(item: Any) -> Any:
+    """Return a label; None for all marks of missing values, of which no library finds one by another."""
+    missing = type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float | np.floating) and item != item)
+    return None if missing else item
+
+
 # -- control totals in their forms ------------------------------------------------------------------------------------
 
 
@@ -190,6 +197,7 @@ def _totals(given: Any, names: Clique) -> dict[tuple[Any, ...], float]:
     pairs = _pairs(given, names, where)
     totals: dict[tuple[Any, ...], float] = {}
     for key, total in pairs:
+        key = tuple(map(_label, key))
         try:
             number = float(total)
         except (TypeError, ValueError):
@@ -218,6 +226,8 @@ def _pairs(given: Any, names: Clique, where: str) -> list[tuple[tuple[Any, ...],
             raise ArgumentError(f"{where} is a table over {given.domain.attributes}; give one over {names}.")
         return [(cell, float(total)) for cell, total in np.ndenumerate(given.transpose(names).values)]
     pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(given, pandas.DataFrame) and _is_series(given, names):
+        given = given.iloc[:, 0]
     if pandas is not None and isinstance(given, pandas.Series):
         return _ordered([(_key(index), total) for index, total in given.items()], given.index.names, names, where)
     if pandas is not None and isinstance(given, pandas.DataFrame) and not set(names) <= set(given.columns):
@@ -250,6 +260,11 @@ def _of_mapping(given: Mapping[Any, Any], depth: int) -> list[tuple[tuple[Any, .
             whole = isinstance(label, tuple) and (depth != 1 or len(label) == 1)
             pairs.append((label if whole else (label,), total))
     return pairs
+
+
+def _is_series(table: Any, names: Clique) -> bool:
+    """Return whether a pandas table is a Series, such as counts by label, as its only column."""
+    return table.shape[1] == 1 and table.index.nlevels == len(names) and not set(names) <= set(table.columns)
 
 
 def _key(label: Any) -> tuple[Any, ...]:

@@ -44,7 +44,7 @@ def rake(frame: Any, margins: Mapping[Any, Any], weights: Any = None) -> np.ndar
             tuples of labels, or nested, for several columns) to totals; a pandas Series with the labels as its index; a
             cross table with labels as index and columns; a long table of any library, with the columns and one of
             totals; or a Factor, whose codes are the labels. Totals may be counts or shares; all controls must have the
-            same sum. A combination that is left out has no respondents.
+            same sum. A combination that is left out has no respondents. The label of missing values is None.
         weights: the initial weights, such as design weights: a column, or an array with one for each row. By default
             all are equal. Rows of weight 0 keep it, whatever their categories.
 

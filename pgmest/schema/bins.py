@@ -102,13 +102,13 @@ def _check_count(node: SchemaNode, bins: int) -> None:
         node.fail(f"makes {count_text(bins)} bins, more than {MOST_BINS:,}; make them wider.")
 
 
-def bin_expression(column: nw.Expr, starts: Sequence[Any]) -> nw.Expr:
-    """The bin of a number or date, found by halves, as an expression of an engine."""
+def bin_expression(column: nw.Expr, starts: Sequence[Any], values: Sequence[Any] | None = None) -> nw.Expr:
+    """The bin of a number or date, or the value of its bin, found by halves, as an expression of an engine."""
     import narwhals as nw
 
     def among(first: int, last: int) -> Any:
         if first == last:
-            return nw.lit(first)
+            return nw.lit(first if values is None else values[first])
         middle = (first + last + 1) // 2
         start = nw.lit(starts[middle])
         return nw.when(column >= start).then(among(middle, last)).otherwise(among(first, middle - 1))

@@ -157,17 +157,38 @@ def _with_numbers(
     grids |= {grid.name: grid for column in totals for grid in column.parts}
     within = [expression for grid in grids.values() for expression in _number(grid, states[grid.name])]
     frame = kept_apart(frame.with_columns(*within)) if within else frame
-    for column in later:
+    for column in sorted(later, key=lambda one: one.reference is not None):  # references first
         at = states[column.name]
         number = nw.col(at.name("within"))
         for earlier in column.earlier:
             before = nw.col(states[earlier.name].name("within"))
             number = nw.max_horizontal(number, nw.when(nw.col(states[earlier.name].name("there"))).then(before))
         frame = kept_apart(frame.with_columns(number.alias(at.name("ascending"))))
+        frame = kept_apart(frame.with_columns(*_as_coded(column, at)))
         if column.reference is not None:
-            difference = nw.col(at.name("ascending")) - nw.col(states[column.reference.name].name("within"))
-            frame = kept_apart(frame.with_columns(difference.alias(at.name("difference"))))
+            before, _ = _reference(column, states)
+            frame = kept_apart(frame.with_columns((nw.col(at.name("coded")) - before).alias(at.name("difference"))))
     return frame
+
+
+def _as_coded(column: Later, at: Read) -> list[nw.Expr]:
+    """The number that a column in an order is coded by, and which rows have one, as `Later` finds them."""
+    import narwhals as nw
+
+    ascending, own, there = (nw.col(at.name(name)) for name in ("ascending", "within", "there"))
+    coded = nw.when(ascending > column.own.high).then(nw.lit(column.own.high)).otherwise(ascending)
+    present = there & ~(ascending > own) if column.outside == "missing" else there
+    return [coded.alias(at.name("coded")), present.alias(at.name("present"))]
+
+
+def _reference(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
+    """The number that the reference of a column is coded by, and which rows have one."""
+    import narwhals as nw
+
+    assert column.reference is not None
+    names = ("coded", "present") if isinstance(column.reference, Later) else ("within", "there")
+    number, present = (nw.col(states[column.reference.name].name(name)) for name in names)
+    return number, present
 
 
 def _number(column: Grid, read: Read) -> list[nw.Expr]:
@@ -191,8 +212,7 @@ def _placed_total(column: Total, states: Mapping[str, Read]) -> tuple[nw.Expr, n
     scale = column.own.units_of_one
     total, there = nw.lit(0), nw.lit(True)
     for part in column.parts:
-        number = nw.col(states[part.name].name("within"))
-        total = total + ((number * scale + 0.5).floor() if scale != 1 else number)
+        total = total + part.units_in_engine(nw.col(states[part.name].name("within")))
         there = there & nw.col(states[part.name].name("there"))
     number = total / scale if scale != 1 else total
     low, high = nw.lit(column.own.low), nw.lit(column.own.high)
@@ -205,15 +225,11 @@ def _placed_later(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, n
     """The code of a column in an order, and which values are refused, as expressions; as `Later.encode_rows`."""
     import narwhals as nw
 
-    at, high = states[column.name], column.own.high
-    own, there, ascending = (nw.col(at.name(name)) for name in ("within", "there", "ascending"))
-    early = there & (ascending > own)
-    if column.outside == "missing":
-        there = there & ~early
-    number = nw.when(ascending > high).then(nw.lit(high)).otherwise(ascending)
-    codes = column.own.bins_in_engine(number).cast(nw.Int64)
+    at = states[column.name]
+    early = nw.col(at.name("there")) & (nw.col(at.name("ascending")) > nw.col(at.name("within")))
+    codes = column.own.bins_in_engine(nw.col(at.name("coded"))).cast(nw.Int64)
     if column.reference is not None:
         steps = bin_expression(nw.col(at.name("difference")), column.steps).cast(nw.Int64)
-        present = nw.col(states[column.reference.name].name("there"))
-        codes = nw.when(present).then(steps).otherwise(codes + column.differences)
-    return nw.when(there).then(codes).otherwise(nw.lit(column.gap_code)), _placed(column.own, states)[1] | early
+        codes = nw.when(_reference(column, states)[1]).then(steps).otherwise(codes + column.differences)
+    code = nw.when(nw.col(at.name("present"))).then(codes).otherwise(nw.lit(column.gap_code))
+    return code, _placed(column.own, states)[1] | early

@@ -113,8 +113,12 @@ class Grid(SchemaColumn):
         """Return numbers on the scale of `points` as values of the column."""
 
     def to_units(self, numbers: np.ndarray) -> np.ndarray:
-        """Return numbers on the scale of `starts` on that of `points`."""
+        """Return numbers on the scale of `starts` on that of `points`, each among the points of its bin."""
         return numbers
+
+    def units_in_engine(self, number: nw.Expr) -> nw.Expr:
+        """Return `to_units` as an expression."""
+        return number
 
     @property
     @abc.abstractmethod
@@ -302,7 +306,19 @@ class Real(Grid):
         return units if self.decimals is None else units / self.units_of_one
 
     def to_units(self, numbers: np.ndarray) -> np.ndarray:
-        return numbers if self.decimals is None else np.floor(numbers * self.units_of_one + 0.5)
+        if self.decimals is None:
+            return numbers
+        first, last = (ends[self.bins_of(numbers)] for ends in self.points)
+        return np.clip(np.floor(numbers * self.units_of_one + 0.5), first, last)
+
+    def units_in_engine(self, number: nw.Expr) -> nw.Expr:
+        import narwhals as nw
+
+        if self.decimals is None:
+            return number
+        first, last = (bin_expression(number, self.starts, ends.astype(float).tolist()) for ends in self.points)
+        nearest = (number * self.units_of_one + 0.5).floor()
+        return nw.when(nearest < first).then(first).when(nearest > last).then(last).otherwise(nearest)
 
     @property
     def units_of_one(self) -> float:

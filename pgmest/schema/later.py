@@ -2,7 +2,8 @@
 
 A later column has the bins of its description, or, where that says more about the table, the bins of its difference
 from one earlier column, the reference: of a discharge, the days since the admission. Where the reference is missing,
-the code is again the bin of the value itself.
+the code is again the bin of the value itself. The value of a reference that is itself later than other columns is the
+one that it is coded by.
 """
 
 from __future__ import annotations
@@ -42,24 +43,24 @@ class Later(SchemaColumn):
     Attributes:
         own: the column as it is described.
         earlier: all columns that come before it in the order, as they are described.
-        reference: the earlier column whose difference is coded; None if the column has its own bins.
+        reference: the earlier column, as it is coded, whose difference is coded; None if the column has its own bins.
         steps: the least difference of each bin, ascending from 0; empty without a reference.
         span: the greatest difference.
     """
 
     own: Grid
     earlier: tuple[Grid, ...]
-    reference: Grid | None = None
+    reference: Grid | Later | None = None
     steps: tuple[int, ...] = ()
     span: int = 0
 
     @classmethod
-    def of(cls, own: Grid, earlier: tuple[Grid, ...], reference: Grid | None) -> Later:
+    def of(cls, own: Grid, earlier: tuple[Grid, ...], reference: Grid | Later | None) -> Later:
         """Return the column, with differences from the reference if there is one."""
         plain = (own.name, own.missing, own.markers, own.outside, own.place, own, earlier)
         if reference is None:
             return cls(*plain)
-        span = int(own.high - reference.low)
+        span = int(own.high - (reference.own if isinstance(reference, Later) else reference).low)
         return cls(*plain, reference, difference_steps(widest(own), span), span)
 
     @property
@@ -86,24 +87,33 @@ class Later(SchemaColumn):
 
     def encode_rows(self, table: Mapping[str, Values], first_row: int = 0) -> np.ndarray:
         values = table[self.name]
-        own, there = self.own.coded_numbers(values, self.own.encode(values, first_row))
-        numbers, known = own.copy(), {}
-        for column in self.earlier:
-            codes, _ = column.judged(table[column.name])
-            known[column.name] = before, present = column.coded_numbers(table[column.name], codes)
-            numbers = np.where(present, np.maximum(numbers, before), numbers)
-        early = there & (numbers > own)
+        numbers, there, early = self._ascending(table, self.own.encode(values, first_row))
         if self.outside == "error" and early.any():
             row = int(early.argmax())
             self._refuse_early(values.array[row], first_row + row)
-        if self.outside == "missing":
-            there = there & ~early
-        numbers = np.minimum(numbers, self.own.high)
         codes = self.own.bins_of(numbers)
         if self.reference is not None:
-            before, present = known[self.reference.name]
+            before, present = self._reference_numbers(table)
             codes = np.where(present, self._steps_of(numbers - before), self.differences + codes)
         return np.where(there, codes, self.gap_code).astype(code_type(self.size))
+
+    def _ascending(self, table: Mapping[str, Values], codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the number that each row is coded by, which rows have one, and which were below an earlier one."""
+        own, there = self.own.coded_numbers(table[self.name], codes)
+        numbers = own
+        for column in self.earlier:
+            before, present = _judged_numbers(column, table)
+            numbers = np.where(present, np.maximum(numbers, before), numbers)
+        early = there & (numbers > own)
+        return np.minimum(numbers, self.own.high), there & ~early if self.outside == "missing" else there, early
+
+    def _reference_numbers(self, table: Mapping[str, Values]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number that the reference is coded by in each row, and which rows have one."""
+        if isinstance(self.reference, Later):
+            codes, _ = self.reference.own.judged(table[self.reference.name])
+            return self.reference._ascending(table, codes)[:2]
+        assert self.reference is not None
+        return _judged_numbers(self.reference, table)
 
     def _steps_of(self, differences: np.ndarray) -> np.ndarray:
         return np.maximum(np.searchsorted(self.steps, differences, side="right") - 1, 0)
@@ -147,6 +157,11 @@ class Later(SchemaColumn):
 
     def place_in_engine(self, reading: Reading) -> EngineFound:
         return self.own.place_in_engine(reading)
+
+
+def _judged_numbers(column: Grid, table: Mapping[str, Values]) -> tuple[np.ndarray, np.ndarray]:
+    codes, _ = column.judged(table[column.name])
+    return column.coded_numbers(table[column.name], codes)
 
 
 def can_be_difference(own: Grid, reference: Grid) -> bool:

@@ -58,7 +58,7 @@ class Order:
             return own
         earlier = tuple(self.columns[other] for other in self.columns if other in self.before[name])
         reference = self.reference if self.reference in self.before[name] else None
-        return Later.of(own, earlier, None if reference is None else self.columns[reference])
+        return Later.of(own, earlier, None if reference is None else self.coded(reference))
 
 
 def read_orders(

@@ -71,7 +71,9 @@ def _among(column: SchemaColumn, names: list[str]) -> SchemaColumn:
         return column.own
     if not isinstance(column, Later):
         return column
-    return dataclasses.replace(column, earlier=tuple(one for one in column.earlier if one.name in names))
+    earlier = tuple(one for one in column.earlier if one.name in names)
+    reference = column.reference and _among(column.reference, names)
+    return dataclasses.replace(column, earlier=earlier, reference=reference)
 
 
 def _numbers(schema: Schema, values: Mapping[str, Values]) -> dict[str, np.ndarray]:

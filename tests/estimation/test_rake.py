@@ -85,6 +85,25 @@ def test_all_forms_of_controls_and_frames_give_the_same_weights():
     assert np.allclose(by_code, pg.rake(SURVEY, {"sex": pd.Series(SEX)}))
 
 
+@pytest.mark.parametrize("mark", [None, np.nan, pd.NA, pd.NaT])
+def test_missing_values_are_a_category_in_every_library(mark):
+    frame = pd.DataFrame({"sex": ["f", None, "m", None], "age": [1.0, np.nan, 2.0, 1.0]})
+    margins = {"sex": {"f": 20, "m": 30, mark: 50}, "age": {1: 45, 2: 30, mark: 25}}
+    for table in (frame, pl.from_pandas(frame), frame.convert_dtypes(), frame.astype(object)):
+        assert np.allclose(pg.rake(table, margins), [20, 25, 30, 25])
+    with pytest.raises(ControlError, match=r"2 respondents with sex in \(None\)"):
+        pg.rake(frame, {"sex": {"f": 20, "m": 30}})
+    with pytest.raises(ArgumentError, match="is there twice"):
+        pg.rake(frame, {"sex": {"f": 20, "m": 30, None: 50, float("nan"): 50}})
+
+
+def test_a_table_of_one_column_is_a_series():
+    counts = SURVEY["sex"].value_counts()
+    assert np.allclose(pg.rake(SURVEY, {"sex": counts.rename_axis(None).to_frame("n")}), 1)
+    pairs = SURVEY.groupby(["age", "sex"]).size().to_frame()
+    assert np.allclose(pg.rake(SURVEY, {("sex", "age"): pairs}), 1)
+
+
 def test_zeros_in_controls_are_weights_of_zero():
     assert np.array_equal(pg.rake(SURVEY, {"sex": {"f": 0, "m": 7}}) > 0, SURVEY["sex"] == "m")
     assert np.array_equal(pg.rake(SURVEY, {"sex": {"f": 0, "m": 0}}), np.zeros(8))

@@ -198,6 +198,41 @@ def test_engines_code_orders_as_frames_are_coded(outside):
         assert [one.to_json() for one in schema.check(lazy).broken] == [one.to_json() for one in counted]
 
 
+@pytest.mark.parametrize("outside", ["clip", "missing"])
+def test_differences_are_from_a_reference_that_was_changed_itself(outside):
+    number = {"type": "integer", "min": 0, "width": 10, "missing": True}
+    columns = {"discharge": {**number, "max": 60}, "admission": {**number, "max": 55, "outside": outside}}
+    columns["birth"] = {"type": "integer", "min": 0, "max": 50, "width": 50, "missing": True}
+    described = {"columns": columns, "constraints": [{"ordered": ["birth", "admission", "discharge"]}]}
+    schema = Schema.from_dict(described)
+    assert schema.column("discharge").reference.name == "admission"
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 51, (300, 3)), columns=list(columns)).astype("Int64")
+    table = table.mask(rng.random(table.shape) < 0.1)
+    early = (table.birth > table.admission).fillna(False).astype(bool)
+    changed = table.assign(admission=table.admission.mask(early, table.birth if outside == "clip" else pd.NA))
+    data = schema.encode(table)
+    assert early.sum() > 50
+    assert cells(data) <= possible(schema)
+    np.testing.assert_array_equal(data.codes, schema.encode(changed).codes)
+    alone = [schema.encode(table.iloc[[row]]).codes[0] for row in range(20)]
+    np.testing.assert_array_equal(alone, data.codes[:20])
+    for lazy in (pl.from_pandas(table).lazy(), duckdb.from_df(table)):
+        for clique in (("admission", "discharge"), ("birth", "admission")):
+            found = schema.encode(lazy).project(clique)
+            np.testing.assert_array_equal(found.values, data.project(clique).values)
+
+
+def test_engines_code_orders_that_bounds_break_as_frames_do():
+    described = {"type": "integer", "min": 0, "width": 2}
+    columns = {name: {**described, "max": most} for name, most in zip("abc", (60, 20, 40), strict=True)}
+    schema = Schema.from_dict({"columns": columns, "constraints": [{"ordered": ["a", "b", "c"]}]})
+    table = pd.DataFrame({"a": [50, 3, 30, 60], "b": [10, 20, 1, 9], "c": [11, 5, 40, 0]})
+    for name in "abc":
+        found = schema.encode(pl.from_pandas(table).lazy()).project((name,))
+        np.testing.assert_array_equal(found.values, schema.encode(table).project((name,)).values)
+
+
 def test_an_error_for_a_broken_order_names_row_and_columns():
     column = {"type": "integer", "min": 0, "max": 9, "outside": "error"}
     schema = Schema.from_dict({"columns": dict.fromkeys("ab", column), "constraints": [{"ordered": ["a", "b"]}]})
@@ -339,6 +374,20 @@ def test_totals_of_decimals_and_of_floats():
         assert drawn.t.max() <= 10
         if decimals:
             assert (drawn.t == (drawn.a + drawn.b).round(2)).all()
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_numbers_of_more_decimals_than_the_schema_has_keep_their_bins_in_totals(decimals):
+    one = {"type": "real", "min": 0, "max": 40, "bins": 8, "decimals": decimals}
+    columns = {"a": one, "b": one, "t": {**one, "max": 80, "bins": 16}}
+    schema = Schema.from_dict({"columns": columns, "constraints": [{"sum": {"t": ["a", "b"]}}]})
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: np.round(rng.integers(0, 9, 400) * 5 - rng.choice([0.04, 0.3, 0.004], 400), 3)
+                          for name in "ab"}).clip(0)  # fmt: skip
+    data = schema.encode(table)
+    assert cells(data) <= possible(schema)
+    found = schema.encode(pl.from_pandas(table).lazy()).project(("a", "b", "t"))
+    np.testing.assert_array_equal(found.values, data.project(("a", "b", "t")).values)
 
 
 def test_wide_bounds_of_a_total_exclude_nothing():
