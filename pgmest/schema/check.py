@@ -272,22 +272,26 @@ class TableCheck:
 
 def check(schema: Schema, table: Any) -> TableCheck:
     """Check a raw table by a schema; see `Schema.check`."""
-    names, broken = [column.name for column in schema.described], constraints_to_check(schema)
+    present = column_names(table)
+    lacking = {one.name for one in schema.sums} - set(present)  # tables need not have totals
+    described = [column for column in schema.described if column.name not in lacking]
+    broken = [one for one in constraints_to_check(schema) if lacking.isdisjoint(column.name for column in one.columns)]
+    names = [column.name for column in described]
     path = is_file(table)
     lazy = None if path else lazy_frame(table, names)
     if lazy is not None:
-        checks = tuple(_counted_in_engine(column, lazy) for column in schema.described)
+        checks = tuple(_counted_in_engine(column, lazy) for column in described)
         count_in_engine(broken, lazy)
     else:
         pieces = read_pieces(table, names) if path else iter([read_values(table, names)])
         try:
-            checks = _counted(schema.described, pieces, broken)
+            checks = _counted(described, pieces, broken)
         except DataError as error:
             raise DataError(f"{table}: {error}" if path else str(error)) from None
     if not checks[0].rows:
         raise DataError(f"{table if path else 'the table'} has no rows, so there is nothing to check.")
     used = {*names, *([schema.unit.column] if schema.unit else [])}
-    left_out = tuple(name for name in column_names(table) if name not in used)
+    left_out = tuple(name for name in present if name not in used)
     return TableCheck(checks, left_out, schema.source, tuple(broken))
 
 

@@ -54,7 +54,7 @@ def _dataset(
             encoded.append(column.encode_rows(piece, records))
         if unit:
             persons.add(unit.column, piece[unit.column])
-        records += len(piece[columns[0].name])
+        records += len(next(iter(piece.values())))  # the first column may be a total, which is not read
     whole = [np.concatenate(encoded) for encoded in codes]
     if unit:
         keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]

@@ -390,6 +390,22 @@ def test_numbers_of_more_decimals_than_the_schema_has_keep_their_bins_in_totals(
     np.testing.assert_array_equal(found.values, data.project(("a", "b", "t")).values)
 
 
+@pytest.mark.parametrize("order", ["tab", "atb", "abt"])
+def test_a_total_may_be_any_column_and_lack_in_the_table(order, tmp_path):
+    columns = {name: {"type": "integer", "min": 0, "max": 8 if name == "t" else 4} for name in order}
+    schema = Schema.from_dict({"columns": columns, "constraints": [{"sum": {"t": ["a", "b"]}}]})
+    table = pd.DataFrame({"a": [1, 4, 0], "b": [2, 4, 0]})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    expected = table.assign(t=[3, 8, 0])[list(order)]
+    for given_table in (table, expected, tmp_path / "table.csv", pl.from_pandas(table).lazy()):
+        data = schema.encode(given_table)
+        assert data.project(("a", "b", "t")).values[[1, 4, 0], [2, 4, 0], [3, 8, 0]].sum() == data.records == 3
+        check = schema.check(given_table)
+        shown = [name for name in order if name != "t" or given_table is expected]
+        assert [one.column.name for one in check.columns] == shown
+        assert [one.rows for one in check.broken] == ([3] if given_table is expected else [])
+
+
 def test_wide_bounds_of_a_total_exclude_nothing():
     part = {"type": "integer", "min": 0, "max": 99, "width": 5}
     columns = {**dict.fromkeys("abcdefgh", part), "t": {**part, "max": 10_000}}
