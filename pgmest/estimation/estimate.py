@@ -24,6 +24,7 @@ from pgmest.inference.support.support import Support
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.contradiction import check_facts
+from pgmest.models.bounds.implied import allowed_total, emptied_cells
 from pgmest.models.exact import Model
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
@@ -33,6 +34,7 @@ from pgmest.solvers.problem import Problem
 from pgmest.solvers.refit import Objective, Refit, Total, starting_total
 from pgmest.solvers.run import Callback, Stopping
 from pgmest.solvers.solver import Solver
+from pgmest.solvers.total import TotalEstimate
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
 from pgmest.tables.factor import Factor
@@ -183,7 +185,14 @@ def estimate(
     if prior is not None and support is None:
         base.append(prior_potentials(prior, flat_loss, max_megabytes))
     stated = float(total) if isinstance(total, int | float | np.number) else None
-    check_facts(checked, domain, total=stated, zeros=impossible_cells(base))
+    zeros = impossible_cells(base)
+    check_facts(checked, domain, total=stated, zeros=zeros)
+    if stated is None and not known.known:
+        value, determined = allowed_total(known.value, checked, domain, zeros)
+        known = TotalEstimate(value, 0.0 if determined else known.stddev)
+    if total != "fit" or known.known:
+        emptied = emptied_cells(checked, domain, known.value, zeros)
+        base += [] if emptied is None else [emptied]
     problem = engine.problem(Terms.of(loss, checked, domain), known.value, base)
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
     if prior_weight is None:

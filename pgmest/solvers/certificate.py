@@ -59,6 +59,10 @@ OUT_OF_REACH = (3000.0, 20.0, 3.0)
 """A stage is skipped if the gap exceeds the aim by this factor: before raising, before the block ascent, and halfway
 through the ascent. The aim is the sufficient gap, or NEGLIGIBLE_GAP noise floors if they are larger."""
 
+SHARES, WITHIN_REACH = (1e-4, 1e-9), 100.0
+"""The residuals to which multipliers of facts are solved, as shares of the right side. The second is for gaps of at
+most WITHIN_REACH times the sufficient one, which less exact multipliers may cause."""
+
 
 def lower_bound(
     problem: Problem, p: np.ndarray, sufficient_gap: float = 0.0, target: np.ndarray | None = None
@@ -78,9 +82,14 @@ def lower_bound(
     if problem.facts is None:
         return loss - duality_gap(problem, p, gradient, sufficient_gap, target)
     assert isinstance(problem.oracle, FactsOracle)
-    facts, u = problem.facts, problem.oracle.multipliers(gradient)
-    gap = duality_gap(problem.plain, p, gradient + facts.transpose(u), sufficient_gap, target)
-    return loss + dot(u, facts.answers(p) - facts.values) - gap
+    facts, best = problem.facts, np.inf
+    for share in SHARES:
+        u = problem.oracle.multipliers(gradient, share)
+        gap = duality_gap(problem.plain, p, gradient + facts.transpose(u), sufficient_gap, target)
+        best = min(best, gap - dot(u, facts.answers(p) - facts.values))
+        if best <= sufficient_gap or best > WITHIN_REACH * sufficient_gap:
+            break
+    return loss - best
 
 
 def duality_gap(

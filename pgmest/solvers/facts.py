@@ -1,7 +1,8 @@
 """Facts: answers that every estimate must meet exactly.
 
-A fact is a row a with a value b, and the marginals p of every distribution that a solver visits obey <a, p> = b. A fact
-of 0 whose row has no negative entry needs no multiplier: its cells are structural zeros.
+A fact is a row a with a value b, and the marginals p of every distribution that a solver visits obey <a, p> = b. Rows
+are divided by their largest entry, so that violations are in records whatever the unit of a query. A fact of 0 whose
+row has no negative entry needs no multiplier: its cells are structural zeros.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ class Facts:
     Attributes:
         residuals: the measurements as a linear map; their targets are b, in the unit of the marginals.
         kept: the positions of the rows that have a multiplier, among the rows of `residuals`.
+        units: the largest absolute entry of each of these rows, by which it is divided.
         excluded: the cells that facts of 0 exclude, as positions in flat arrays.
     """
 
     residuals: Residuals
     kept: np.ndarray
+    units: np.ndarray
     excluded: np.ndarray
 
     @classmethod
@@ -54,7 +57,8 @@ class Facts:
         chosen = np.concatenate([m.exact_rows for m in exact])
         empty = np.concatenate([_excluding(m) for m in exact])
         excluded = np.flatnonzero(residuals.weighted_column_squares(empty.astype(np.float64)) > 0)
-        return cls(residuals, np.flatnonzero(chosen & ~empty), excluded)
+        kept = np.flatnonzero(chosen & ~empty)
+        return cls(residuals, kept, np.concatenate([_units(m) for m in exact])[kept], excluded)
 
     def of_fractions(self, total: float) -> Facts:
         """Return the facts about marginals that sum to one instead of `total`."""
@@ -68,21 +72,21 @@ class Facts:
     @cached_property
     def values(self) -> np.ndarray:
         """The values b."""
-        return self.residuals.targets[self.kept]
+        return self.residuals.targets[self.kept] / self.units
 
     def answers(self, p: np.ndarray) -> np.ndarray:
         """Return A p, shape (rows,)."""
-        return self.residuals.answers(p)[self.kept]
+        return self.residuals.answers(p)[self.kept] / self.units
 
     def transpose(self, multipliers: np.ndarray) -> np.ndarray:
         """Return A^T times the multipliers, by cell."""
         every = np.zeros(len(self.residuals.targets))
-        every[self.kept] = multipliers
+        every[self.kept] = multipliers / self.units
         return self.residuals.transpose(every)
 
     def variances(self, p: np.ndarray) -> np.ndarray:
         """Return the variance of each row's value at one random record of p."""
-        squares = self.residuals.squared_answers(p)[self.kept]
+        squares = self.residuals.squared_answers(p)[self.kept] / self.units**2
         return np.maximum(squares - self.answers(p) ** 2, 0.0)
 
     @cached_property
@@ -176,6 +180,15 @@ def _excluding(measurement: LinearMeasurement) -> np.ndarray:
     if query.shape[0] * query.shape[1] > LARGEST_MATRIX:
         return np.zeros(measurement.rows, dtype=bool)
     return rows & (query.matrix() >= 0).all(axis=1)
+
+
+def _units(measurement: LinearMeasurement) -> np.ndarray:
+    """Return the largest absolute entry of each row; 1 for rows of zeros, and for queries too large to read."""
+    query = measurement.query
+    if query is None or isinstance(query, Identity | Grouping) or query.shape[0] * query.shape[1] > LARGEST_MATRIX:
+        return np.ones(measurement.rows)
+    largest = np.abs(query.matrix()).max(axis=1, initial=0.0)
+    return np.where(largest > 0.0, largest, 1.0)
 
 
 def _disjoint(measurement: LinearMeasurement, chosen: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 TOLERANCE, LAST_TOLERANCE = 5e-10, 1e-11
 """The largest |b - A p| at which a run ends, for marginals that sum to one; the latter for the result."""
 
+REACHED, ROUNDING = 1.5, 1e-6
+"""If the first run reaches only a violation of at most ROUNDING, later ones end within the factor REACHED of it: facts
+that contradict each other by a rounding error, as those in single precision, allow for no less."""
+
 RECENT = 3
 SHORT_MOVE, LONGEST_MOVE, MOST_PIECES = 0.5, 4.0, 100
 """A run starts from the nearest of the RECENT last ones. If no potential differs by more than SHORT_MOVE nats, or all
@@ -124,6 +128,7 @@ class FactsOracle:
         self.violation: float = 0.0
         self._hessian = InverseHessian(MEMORY)
         self._recent: list[_Point] = []
+        self._reach = 0.0
         self._tolerance = TOLERANCE
 
     @property
@@ -139,8 +144,9 @@ class FactsOracle:
         """
         point = self._solved(theta.copy())
         self._recent = [point, *self._recent[: RECENT - 1]]
-        off = np.abs(self.facts.answers(point.p) - self.facts.values)
-        self.violation = float(off.max(initial=0.0))
+        self.violation = point.distance
+        if len(self._recent) == 1 and self._tolerance < point.distance <= ROUNDING:
+            self._reach = REACHED * point.distance
         p = checked_output(out, self.layout.cells)
         np.multiply(point.p, total, out=p)
         return p, point.value
@@ -237,8 +243,8 @@ class FactsOracle:
         """Return the minimum of Phi for the theta of a point, starting from its multipliers."""
         theta = point.start
         point = self._rescaled(theta, point)
-        steps = 0
-        while point.distance > self._tolerance and steps < QUASI_NEWTON_STEPS + NEWTON_STEPS:
+        steps, aim = 0, max(self._tolerance, self._reach)
+        while point.distance > aim and steps < QUASI_NEWTON_STEPS + NEWTON_STEPS:
             following = self._quasi_newton(theta, point) if steps < QUASI_NEWTON_STEPS else self._newton(theta, point)
             steps += 1
             if following is not None:

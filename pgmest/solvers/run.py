@@ -24,6 +24,9 @@ CHECK_GROWTH = 1.1
 grown by the factor CHECK_GROWTH and by at least the calls of the last certificate, or, if the solver has settled, by
 the factor CHECK_GROWTH alone."""
 
+HOPELESS = 1e-4
+"""A run ends at its start if a fact is violated by more than this share of the total: no step would meet it."""
+
 CHEAP = 5
 CONVERGENCE = 4.0
 LONGEST_GROWTH = 1.5
@@ -189,8 +192,10 @@ class Minimization:
 
     def _iterate(self) -> Status:
         """Run steps, certificates and callbacks until the run ends; return the reason."""
-        soonest = due = FIRST_CHECK if self.problem.loss.layout.cells else 0  # facts alone leave nothing to minimize
+        soonest = due = FIRST_CHECK if self.problem.facts is None else 0  # facts may leave nothing to minimize
         most = self.stopping.max_iterations - self.before.iterations
+        if self.problem.violation > HOPELESS:
+            return Status.FACTS
         while True:
             ended = self._state.status or (Status.ITERATIONS if self._iterations >= most else None)
             stepping = ended is None

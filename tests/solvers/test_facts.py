@@ -226,3 +226,63 @@ def test_a_saved_model_keeps_the_facts(tmp_path):
     model = pg.estimate(facts, {"a": 2, "b": 2})
     model.save(tmp_path / "m.npz")
     assert violation(pg.load(tmp_path / "m.npz"), facts) <= HELD
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e5])
+def test_the_unit_and_the_signs_of_a_query_make_no_difference(unit):
+    domain = {"a": 3, "b": 2}
+    table = np.array([[1.0, 5.0], [4.0, 0.0], [2.0, 1.0]])
+    rows = unit * np.array([[-1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [-2.0, 2.0, -2.0, 0.0, 1.0, 0.0]])
+    fact = exact(rows @ table.reshape(-1), ("a", "b"), rows)
+    noisy = pg.LinearMeasurement(table + np.array([[1.0, -2.0], [3.0, 0.5], [0.0, -1.0]]), ("a", "b"), 1.0)
+    model = pg.estimate([fact, noisy], domain, total=13.0)
+    assert model.report.converged
+    assert np.abs(fact.answer(model.project(("a", "b"))) - fact.values).max() <= 2 * unit * HELD * 13
+
+
+def test_an_estimated_total_is_one_that_facts_allow():
+    """Two facts of sums over part of the cells allow for at most 13 records, of which noisy answers report 15."""
+    rows = np.array([[1.0, 1, 0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 1, 0, 1]])
+    fact = exact([4.0, 9.0], ("a", "b"), rows)
+    noisy = pg.LinearMeasurement([0.0, 9.7, 0.0, 5.3], "a", 0.1)
+    model = pg.estimate([fact, noisy], {"a": 4, "b": 2})
+    assert model.report.converged
+    assert 9.0 <= model.total <= 13.0
+    assert violation(model, [fact]) <= HELD
+
+
+def test_facts_that_together_determine_the_total_overrule_noisy_ones():
+    facts = [exact([27.0], "c", [[1.0, 1.0, 0.0]]), exact([9.0], ("a", "c"), [[0.0, 0.0, 1.0, 0.0, 0.0, 1.0]])]
+    noisy = pg.LinearMeasurement([[7.1, 5.0, 6.0], [9.9, 5.6, 5.0]], ("a", "c"), 0.1)
+    model = pg.estimate([*facts, noisy], {"a": 2, "c": 3})
+    assert model.report.converged
+    assert np.isclose(model.total, 36.0, rtol=1e-9)
+    assert violation(model, facts) <= HELD
+
+
+def test_cells_that_signed_facts_leave_empty_are_found():
+    """Twice the second cell less the first is as low as it can be: the second cell is empty."""
+    facts = [exact([3.0], ("a", "b"), [[1.0, 1.0]]), exact([-3.0], "b", [[-1.0, 2.0]])]
+    model = pg.estimate(facts, {"a": 1, "b": 2})
+    assert model.report.converged
+    assert model.project("b").values[1] == 0.0
+    assert violation(model, facts) <= HELD
+
+
+@pytest.mark.parametrize("stddev", [1e-4, 1.0])
+def test_noisy_answers_that_facts_determine_leave_nothing_to_minimize(stddev):
+    fact = exact([[3.0, 1.0], [4.0, 0.0]], ("a", "b"))
+    noisy = pg.LinearMeasurement([4.6, 3.5], "a", stddev)
+    model = pg.estimate([fact, noisy, exact([-4.0], "a", [[0.0, -1.0]])], {"a": 2, "b": 2})
+    assert model.report.converged
+    assert model.report.iterations <= 1
+    assert violation(model, [fact]) <= HELD
+
+
+def test_facts_in_single_precision_take_no_longer():
+    table = np.array([[13.0, 5.0], [4.0, 9.0], [9.0, 10.0]]) / 50 * 1234567
+    facts = [exact(table.astype(np.float32), ("a", "b")), exact(table.sum(0).astype(np.float32), "b")]
+    noisy = pg.LinearMeasurement(np.array([[3e5, 4e5], [2e5, 3e5]]), ("b", "c"), 100.0)
+    model = pg.estimate([*facts, noisy], {"a": 3, "b": 2, "c": 2})
+    assert violation(model, facts) <= 1e-7
+    assert model.report.oracle_calls < 20_000

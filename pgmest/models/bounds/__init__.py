@@ -2,7 +2,7 @@
 
 polytope.py has the constraints, presolve.py what follows from single equations, program.py the certified linear
 programs, ends.py the confidence boxes of noisy answers, contradiction.py the search for answers that no table can have
-together.
+together, implied.py the totals that facts allow and the cells that they leave empty.
 """
 
 from pgmest.models.bounds.bounds import TableBounds, bounds_of

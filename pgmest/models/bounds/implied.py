@@ -1,0 +1,141 @@
+r"""What facts imply before anything is solved: the totals that they allow, and cells that they leave empty.
+
+Facts $M x = r$ about shares $x \ge 0$ force cell i to be empty if some multipliers y have $d = M^T y \ge 0$, $d_i > 0$
+and $r^T y = 0$. One linear program finds the y that empties the most cells (Freund, Roundy and Todd 1985). The solver
+only suggests y: as shares are at most 1, $x_i \le (r^T y + \sum_j \max(-d_j, 0)) / d_i$ proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from pgmest.errors import ModelTooLarge
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.bounds.ends import answer_ends
+from pgmest.models.bounds.polytope import TablePolytope, cell_index
+from pgmest.models.bounds.presolve import Presolved
+from pgmest.models.bounds.program import INFEASIBLE, feasible, solve
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
+
+LARGEST_PROGRAM = 3000
+"""No program of more cells and answers than this is solved: it would take longer than many estimates."""
+
+EMPTY = 1e-10
+"""A cell whose share is proven to be at most this is empty."""
+
+INSIDE = 1e-3
+"""A total outside of what facts allow is moved inside by this share of the range, as its very ends empty cells."""
+
+
+def allowed_total(
+    total: float, measurements: Sequence[LinearMeasurement], domain: Domain, zeros: CliqueVector | None = None
+) -> tuple[float, bool]:
+    """Return the total next to an estimated one that facts allow, and whether they determine it.
+
+    Args:
+        total: the estimate, in records.
+        measurements: the answers, of any kind; those with noise are not looked at.
+        domain: all attributes.
+        zeros: potentials whose -inf cells are impossible.
+    """
+    polytope = _polytope(measurements, domain, zeros, None)
+    if polytope is None:
+        return total, False
+    row = polytope.total_row()
+    pinned = replace(
+        polytope,
+        equations=sparse.csr_array(sparse.vstack([sparse.csr_array(row[None, :]), polytope.equations])),
+        right=np.append(total, polytope.right),
+    )
+    presolved = Presolved.of(pinned)
+    if not presolved.empty and feasible(presolved).status != INFEASIBLE:
+        return total, False
+    found = [
+        solve(sign * row, polytope.equations, polytope.right, polytope.low, polytope.high).point for sign in (1, -1)
+    ]
+    low, high = (None if point is None else float(row @ point) for point in found)
+    if low is not None and high is not None and high - low <= 1e-9 * max(high, 1e-9 * total):
+        return max(low, 0.0), True
+    inside = INSIDE * (high - low if low is not None and high is not None else total)
+    if low is not None and total < low + inside:
+        return low + inside, False
+    return (high - inside if high is not None and total > high - inside else total), False
+
+
+def emptied_cells(
+    measurements: Sequence[LinearMeasurement], domain: Domain, total: float, zeros: CliqueVector | None = None
+) -> CliqueVector | None:
+    """Return potentials of -inf in the cells of exact answers' tables that these leave empty; None without any.
+
+    Facts that are whole tables of counts are left to their own zeros.
+
+    Args:
+        measurements: the answers, of any kind; exact ones count.
+        domain: all attributes.
+        total: the number of records.
+        zeros: potentials whose -inf cells are impossible.
+    """
+    exact = [m for m in measurements if m.exact_rows.any()]
+    if not total > 0 or all(m.query is None and m.exact_rows.all() for m in exact):
+        return None
+    polytope = _polytope(exact, domain, zeros, total)
+    if polytope is None:
+        return None
+    empty = _empty(polytope, np.concatenate([m.exact_rows for m in exact]), total)
+    if not empty.any():
+        return None
+    tables = {}
+    for m in exact:
+        clique = m.clique
+        at = next(i for i, names in enumerate(polytope.tree.cliques) if set(clique) <= set(names))
+        table = domain.project(clique)
+        cells = cell_index(domain, polytope.tree.cliques[at], clique)
+        mine = empty[polytope.offsets[at] : polytope.offsets[at + 1]]
+        possible = np.bincount(cells, ~mine, minlength=table.size()) > 0
+        tables[clique] = Factor(table, np.where(possible, 0.0, -np.inf).reshape(table.shape))
+    return CliqueVector(domain, tables)
+
+
+def _polytope(
+    measurements: Sequence[LinearMeasurement], domain: Domain, zeros: CliqueVector | None, total: float | None
+) -> TablePolytope | None:
+    """Return the tables that answers without noise allow; None without exact answers, or if they are too many."""
+    facts = [m for m in measurements if not m.noisy]
+    if not any(m.exact_rows.any() for m in facts):
+        return None
+    try:
+        polytope = TablePolytope.of(domain, facts, answer_ends(facts, 0.5), total=total, zeros=zeros, max_megabytes=1.0)
+    except ModelTooLarge:
+        return None
+    return polytope if len(polytope.low) <= LARGEST_PROGRAM else None
+
+
+def _empty(polytope: TablePolytope, exact: np.ndarray, total: float) -> np.ndarray:
+    """Return which cells of the tree's tables exact answers leave empty, with proof."""
+    part = polytope.with_answers(np.flatnonzero(exact))
+    cells = part.cells
+    matrix = sparse.csr_array(part.equations[:, :cells])
+    right = (part.right - part.equations[:, cells:] @ part.low[cells:]) / total
+    units = np.maximum(abs(matrix).max(axis=1).toarray().reshape(-1), np.finfo(float).tiny)
+    matrix, right = sparse.csr_array(sparse.diags_array(1.0 / units) @ matrix), right / units
+    possible = part.high[:cells] > 0.0
+    matrix = sparse.csr_array(matrix[:, np.flatnonzero(possible)])
+    count = matrix.shape[1]
+    equations = sparse.csr_array(sparse.hstack([matrix, matrix, -right[:, None]]))
+    objective = np.concatenate([np.zeros(count), -np.ones(count), [0.0]])
+    low = np.append(np.zeros(2 * count), 1.0)
+    high = np.concatenate([np.full(count, np.inf), np.ones(count), [np.inf]])
+    found = solve(objective, equations, np.zeros(len(right)), low, high)
+    empty = ~possible
+    if found.multipliers is not None:
+        y = -found.multipliers
+        d = matrix.T @ y
+        most = float(right @ y) + float(np.maximum(-d, 0.0).sum())
+        empty[np.flatnonzero(possible)[(d > 0.5) & (most <= EMPTY * d)]] = True
+    return empty
