@@ -45,6 +45,20 @@ def in_code_order(values: Any, clique: Clique, query: LinearQuery | None, where:
     return table.in_order(clique, where)
 
 
+def totals_in_order(of: Any, clique: Clique, query: LinearQuery | None, where: str) -> Any:
+    """Return labeled totals of some attributes as an array that broadcasts to the clique's table; others as they are.
+
+    Raises:
+        MeasurementError: as for `in_code_order`.
+    """
+    table = None if query is not None or isinstance(of, Factor) else _labeled(of, clique)
+    names = of.domain.attributes if isinstance(of, Factor) else () if table is None else table.names
+    some = tuple(name for name in clique if name in names)
+    if query is not None or not some or len(some) < len(names):
+        return in_code_order(of, clique, query, where)
+    return np.expand_dims(in_code_order(of, some, query, where), tuple(np.flatnonzero([n not in some for n in clique])))
+
+
 def labeled_like(array: Any, table: Any) -> Any:
     """Return an array with the labels of a table if the table has labels and the same shape; return others unchanged.
 

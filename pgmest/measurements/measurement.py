@@ -21,9 +21,9 @@ from pgmest.measurements.checks import (
     is_identity,
     numbers,
 )
-from pgmest.measurements.labeled import in_code_order, labeled_like, without_masked
+from pgmest.measurements.labeled import in_code_order, labeled_like, totals_in_order, without_masked
 from pgmest.measurements.noise import NOISES, noise_scale, noise_stddev
-from pgmest.measurements.published import percentage_ends, unswapped
+from pgmest.measurements.published import check_percentages, percentage_ends, unswapped, without_nobody
 from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -226,27 +226,28 @@ class LinearMeasurement:
         array([39., 80.])
 
         Args:
-            values: the percentages, between 0 and 100.
+            values: the percentages, between 0 and 100; NaN or 0 of a total of 0.
             clique, query: as for a noisy measurement.
-            of: the count that is 100 %: a number, or an array that broadcasts to the values, such as a column of row
-                totals. If the percentages of each total can add up to 100, the totals are those of all records, and
-                their sum is the `stated_total` of the measurement.
+            of: the count that is 100 %: a number, an array that broadcasts to the values, such as a column of row
+                totals, or a Series or Factor of totals that is named after attributes of the clique. If the percentages
+                of each total can add up to 100, the totals are those of all records, and their sum is the
+                `stated_total` of the measurement.
             decimals: the number of decimals to which the percentages were rounded, from 0 to 12.
 
         Raises:
-            MeasurementError: a value is not between 0 and 100, a total is not positive, or `decimals` is invalid.
+            MeasurementError: a value is not between 0 and 100, or has more decimals; a total is negative, or 0 with a
+                positive percentage; or `decimals` is invalid.
+            MeasurementShapeError: the totals do not broadcast to the values.
         """
         names = checked_clique(clique)
         where = f"the measurement of {names}"
         given = np.ma.asanyarray(in_code_order(values, names, query, where))
-        hidden, totals = np.ma.getmask(given), numbers(in_code_order(of, names, query, where), f"{where}: of")
-        shares = numbers(np.ma.filled(given, 0) if np.any(hidden) else np.ma.getdata(given), f"{where}: values")
+        hidden, totals = np.ma.getmask(given), numbers(totals_in_order(of, names, query, where), f"{where}: of")
+        shares = np.ma.filled(given, 0) if np.any(hidden) else np.ma.getdata(given)
+        shares = numbers(without_nobody(shares, totals, where), f"{where}: values")
         if isinstance(decimals, bool) or not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 12:
             raise MeasurementError(f"{where}: decimals must be an integer from 0 to 12, got {decimals!r}.")
-        if shares.size and (shares.min() < 0 or shares.max() > 100):
-            raise MeasurementError(f"{where}: percentages must be between 0 and 100; counts need no percentages().")
-        if not (totals > 0).all():
-            raise MeasurementError(f"{where}: of must be positive, the count that is 100 %.")
+        check_percentages(shares, totals, int(decimals), where)
         low, high, stated = percentage_ends(shares, totals, int(decimals), hidden, whole_table=query is None)
         return cls.between(np.ma.array(low, mask=hidden), high, clique, query, total=stated)
 
@@ -304,7 +305,12 @@ class LinearMeasurement:
         """
         names = checked_clique(clique)
         where = f"the measurement of {names}"
-        given = np.ma.asanyarray(in_code_order(values, names, query, where), dtype=np.float64)
+        try:
+            given = np.ma.asanyarray(in_code_order(values, names, query, where), dtype=np.float64)
+        except (TypeError, ValueError):
+            raise MeasurementError(
+                f"{where}: values must be numbers, got {excerpt(values, 60)}. Give suppressed counts as NaN."
+            ) from None
         table = np.ma.filled(given, np.inf)
         hidden, complementary = np.isnan(table), np.isposinf(table)
         if ((table < below) & (table >= max(least, 1.0))).any():

@@ -4,8 +4,55 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgmest.errors import MeasurementError, MeasurementShapeError
+
 END_ROUNDING = 1e-9
 """A bound, in counts, on the floating-point error of the ends that are computed from percentages."""
+
+
+def without_nobody(shares: np.ndarray, totals: np.ndarray, where: str) -> np.ndarray:
+    """Return percentages, which are 0 instead of NaN where their total is 0.
+
+    Args:
+        shares: the percentages.
+        totals: the counts that are 100 %.
+        where: what the percentages are of, for errors.
+
+    Raises:
+        MeasurementShapeError: the totals do not broadcast to the percentages.
+    """
+    try:
+        fits = np.broadcast_shapes(shares.shape, totals.shape) == shares.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise MeasurementShapeError(
+            f"{where}: of has the shape {totals.shape}, which does not broadcast to the percentages' {shares.shape}. "
+            "Give row totals as a column (totals[:, None]), or a Series with the name of its attribute."
+        )
+    return np.where((totals == 0) & np.isnan(shares), 0.0, shares) if shares.dtype.kind == "f" else shares
+
+
+def check_percentages(shares: np.ndarray, totals: np.ndarray, decimals: int, where: str) -> None:
+    """Check that percentages can be those of totals, which broadcast to them; the arguments are as above.
+
+    Raises:
+        MeasurementError: a percentage is not between 0 and 100, has more decimals, or is not 0 of a total of 0; or a
+            total is negative.
+    """
+    if shares.size and (shares.min() < 0 or shares.max() > 100):
+        raise MeasurementError(f"{where}: percentages must be between 0 and 100; counts need no percentages().")
+    scaled = shares * 10.0**decimals
+    finer = np.abs(scaled - np.round(scaled)) > 1e-6 + 1e-15 * scaled
+    if finer.any():
+        raise MeasurementError(
+            f"{where}: the percentage {shares[finer][0]:.10g} has more decimals than decimals={decimals} says. Give "
+            "decimals= as published; multiply shares of 1 by 100."
+        )
+    if not (totals >= 0).all():
+        raise MeasurementError(f"{where}: of must not be negative: it is the count that is 100 %.")
+    if ((totals == 0) & (shares > 0)).any():
+        raise MeasurementError(f"{where}: of is 0 where a percentage is positive; percentages of nobody are 0 or NaN.")
 
 
 def percentage_ends(

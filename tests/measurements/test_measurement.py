@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -277,6 +278,22 @@ class TestPublishedKinds:
                 widest = 100.0 * np.maximum(np.abs(made.low - counts), np.abs(made.high - counts)) / total
                 assert np.all(widest <= 10.0**-decimals + 1e-9)
 
+    def test_percentages_of_a_total_of_zero_are_counts_of_zero(self) -> None:
+        for nobody in ([0, 0], [np.nan, np.nan]):
+            made = LinearMeasurement.percentages([[25, 75], nobody], ("a", "b"), [[8], [0]])
+            assert (made.low[2:].tolist(), made.high[2:].tolist(), made.stated_total) == ([0, 0], [0, 0], 8)
+
+    def test_totals_of_percentages_are_matched_by_name(self) -> None:
+        shares, rows = [[25, 75], [50, 50]], [8, 400]
+        expected = LinearMeasurement.percentages(shares, ("a", "b"), np.array(rows)[:, None])
+        columns = LinearMeasurement.percentages(np.transpose(shares), ("b", "a"), rows)
+        series = pd.Series(rows[::-1], index=pd.Index([1, 0], name="a"))
+        for of in (series, series.to_frame("n").n, Factor({"a": 2}, np.array(rows, dtype=float))):
+            for clique, table, wanted in ((("a", "b"), shares, expected), (("b", "a"), np.transpose(shares), columns)):
+                made = LinearMeasurement.percentages(table, clique, of)
+                assert np.array_equal(made.low, wanted.low)
+                assert np.array_equal(made.high, wanted.high)
+
     def test_percentages_of_rows(self) -> None:
         made = LinearMeasurement.percentages([[50, 50], [25, 75]], ("a", "b"), [[10], [4]])
         assert made.low.tolist() == made.high.tolist() == [5, 5, 1, 3]
@@ -318,7 +335,12 @@ class TestPublishedKinds:
         ("make", "message"),
         [
             (lambda: LinearMeasurement.percentages([101.0], "x", 10), "between 0 and 100"),
-            (lambda: LinearMeasurement.percentages([10.0], "x", 0), "of must be positive"),
+            (lambda: LinearMeasurement.percentages([10.0], "x", 0), "of is 0 where a percentage is positive"),
+            (lambda: LinearMeasurement.percentages([10.0], "x", -1), "of must not be negative"),
+            (lambda: LinearMeasurement.percentages([0.25, 0.75], "x", 40), "decimals=0 .* shares of 1 by 100"),
+            (lambda: LinearMeasurement.percentages([[50, 50, 0]] * 2, ("a", "b"), [10, 4]), r"totals\[:, None\]"),
+            (lambda: LinearMeasurement.percentages([50, 50], "x", [[10], [4]]), "does not broadcast"),
+            (lambda: LinearMeasurement.suppressed(["*", "70"], "x", 5), "suppressed counts as NaN"),
             (lambda: LinearMeasurement.percentages([10.0], "x", 10, 1.5), "decimals"),
             (lambda: LinearMeasurement.swapped([[1, 2], [3, 4]], ("a", "b"), 1.0, "a"), "share"),
             (lambda: LinearMeasurement.swapped([[1, 2], [3, 4]], ("a", "b"), 0.1, ("a", "b")), "not all"),
