@@ -24,7 +24,7 @@ from pgmest.inference.support.support import Support
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.contradiction import check_facts
-from pgmest.models.bounds.implied import allowed_total, emptied_cells
+from pgmest.models.bounds.implied import allowed_total, emptied_cells, reconciled
 from pgmest.models.exact import Model
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
@@ -170,7 +170,7 @@ def estimate(
         ArgumentError: an argument is not valid.
     """
     domain = as_domain(domain)
-    checked = checked_measurements(measurements, domain)
+    checked = reconciled(checked_measurements(measurements, domain), domain)
     check_numbers(total, tolerance, max_iterations)
     flat_loss = make_loss(loss, checked, domain)
     solver = choose_solver(method, flat_loss, checked)

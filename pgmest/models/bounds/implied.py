@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import null_space, orth
 
 from pgmest.errors import ModelTooLarge
 from pgmest.measurements.measurement import LinearMeasurement
@@ -26,11 +27,47 @@ from pgmest.tables.factor import Factor
 LARGEST_PROGRAM = 3000
 """No program of more cells and answers than this is solved: it would take longer than many estimates."""
 
+LARGEST_DENSE = 400
+"""Tables that differ by rounding errors are made to agree up to this number of cells and answers."""
+
+DOUBLE, SINGLE = 1e-12, 3e-7
+"""Errors of double and of single precision, as shares of the largest answer of a table."""
+
 EMPTY = 1e-10
 """A cell whose share is proven to be at most this is empty."""
 
 INSIDE = 1e-3
 """A total outside of what facts allow is moved inside by this share of the range, as its very ends empty cells."""
+
+
+def reconciled(measurements: Sequence[LinearMeasurement], domain: Domain) -> tuple[LinearMeasurement, ...]:
+    """Return measurements whose exact tables agree to double precision, if they did up to the error of a single one.
+
+    Tables of numbers that are not whole, as sums and shares in single precision, are moved to the nearest ones that
+    agree. Larger differences are contradictions and stay.
+    """
+    chosen = [i for i, m in enumerate(measurements) if m.exact_rows.all() and m.rows]
+    if len(chosen) < 2 or all((measurements[i].values == np.rint(measurements[i].values)).all() for i in chosen):
+        return tuple(measurements)
+    facts = [measurements[i] for i in chosen]
+    polytope = _polytope(facts, domain, None, None)
+    if polytope is None or len(polytope.low) > LARGEST_DENSE:
+        return tuple(measurements)
+    first, cells = len(polytope.right) - len(polytope.answers), polytope.cells
+    free = null_space(polytope.equations[:first, :cells].toarray()) if first else np.eye(cells)
+    units = np.concatenate([np.full(fact.rows, np.abs(fact.values).max() or 1.0) for fact in facts])
+    values = np.concatenate([fact.values for fact in facts]) / units
+    span = orth(polytope.equations[first:, :cells].toarray() @ free / units[:, None])
+    nearest = span @ (span.T @ values)
+    if not DOUBLE < float(np.abs(nearest - values).max()) <= SINGLE:
+        return tuple(measurements)
+    nearest *= units
+    result, start = list(measurements), 0
+    for i, fact in zip(chosen, facts, strict=True):
+        moved = np.where(fact.values == 0.0, 0.0, nearest[start : start + fact.rows])
+        result[i] = LinearMeasurement.exact(moved, fact.clique, fact.query)
+        start += fact.rows
+    return tuple(result)
 
 
 def allowed_total(
