@@ -143,6 +143,10 @@ class FactsOracle:
             ImpossibleModelError: no record has a finite total potential.
         """
         point = self._solved(theta.copy())
+        if self._recent and point.distance > max(HELD, self._reach):  # begin again without what was learned
+            self._hessian = self._hessian.reset()
+            again = self._minimized(self._at(point.start, np.zeros(self.facts.rows)))
+            point = again if again.distance < point.distance else point
         self._recent = [point, *self._recent[: RECENT - 1]]
         self.violation = point.distance
         if len(self._recent) == 1 and self._tolerance < point.distance <= ROUNDING:

@@ -287,3 +287,15 @@ def test_facts_in_single_precision_are_reconciled():
         assert model.report.converged
         assert violation(model, facts) <= 1e-7
         assert model.report.oracle_calls < 2000
+
+
+def test_the_last_run_meets_facts_that_empty_a_cell():
+    facts = [
+        exact([[1.0, 0.0, 4.0]], ("a", "b")),
+        exact([15.0], "b", [[3.0, -3.0, 3.0]]),
+        exact([4.0, 5.0, 4.0], ("a", "b"), [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
+    ]
+    noisy = pg.LinearMeasurement([1.3232531290929226, -0.5891523221435176, 4.434517618498518], "b", 0.1)
+    model = pg.estimate([*facts, noisy], {"a": 1, "b": 3})
+    assert model.report.converged
+    assert violation(model, facts) <= HELD
