@@ -163,7 +163,7 @@ def _empty(polytope: TablePolytope, exact: np.ndarray, total: float) -> np.ndarr
     matrix, right = sparse.csr_array(sparse.diags_array(1.0 / units) @ matrix), right / units
     possible = part.high[:cells] > 0.0
     matrix = sparse.csr_array(matrix[:, np.flatnonzero(possible)])
-    count = matrix.shape[1]
+    count = int(possible.sum())
     equations = sparse.csr_array(sparse.hstack([matrix, matrix, -right[:, None]]))
     objective = np.concatenate([np.zeros(count), -np.ones(count), [0.0]])
     low = np.append(np.zeros(2 * count), 1.0)
