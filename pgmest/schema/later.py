@@ -17,13 +17,13 @@ import numpy as np
 from pgmest.data.codes import code_type
 from pgmest.data.values import Values
 from pgmest.errors import DataError
-from pgmest.schema.column import Found, SchemaColumn, shown_value
+from pgmest.schema.column import shown_value
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer
-from pgmest.schema.notation import SchemaNode
+from pgmest.schema.related import RelatedColumn
 
 if TYPE_CHECKING:
-    from pgmest.schema.engine import EngineColumn, EngineFound, Reading
+    pass
 
 QUARTERS, FINE_WIDTHS = 4, 4
 """Differences up to `FINE_WIDTHS` bins of the column are in bins a `QUARTERS`th as wide: most durations are short."""
@@ -34,21 +34,19 @@ LONGER_SPAN = 2
 
 
 @dataclass(frozen=True)
-class Later(SchemaColumn):
+class Later(RelatedColumn):
     """A column of numbers or dates that are at least those of `earlier` columns in the same row.
 
     The code depends on the row and the schema alone. A value below an earlier one counts as outside of what the schema
     foresees: it becomes the greatest earlier value (`outside: clip`), missing, or an error.
 
     Attributes:
-        own: the column as it is described.
         earlier: all columns that come before it in the order, as they are described.
         reference: the earlier column, as it is coded, whose difference is coded; None if the column has its own bins.
         steps: the least difference of each bin, ascending from 0; empty without a reference.
         span: the greatest difference.
     """
 
-    own: Grid
     earlier: tuple[Grid, ...]
     reference: Grid | Later | None = None
     steps: tuple[int, ...] = ()
@@ -62,10 +60,6 @@ class Later(SchemaColumn):
             return cls(*plain)
         span = int(own.high - (reference.own if isinstance(reference, Later) else reference).low)
         return cls(*plain, reference, difference_steps(widest(own), span), span)
-
-    @property
-    def kind(self) -> str:
-        return self.own.kind
 
     @property
     def regular(self) -> int:
@@ -139,24 +133,6 @@ class Later(SchemaColumn):
         texts = [f"{self.reference.name} + {a}" if a == b else f"{self.reference.name} + {a}..{b}" for a, b in spans]
         own = self.own.labels() if self.reference.missing else []
         return [*(text + unit for text in texts), *(f"{label}, {self.reference.name} missing" for label in own)]
-
-    def codes_within(self, node: SchemaNode) -> list[int]:
-        return self.own.codes_within(node)  # a column that other constraints name has no reference
-
-    def expected(self) -> str:
-        return self.own.expected()
-
-    def find(self, values: Values) -> Found:
-        return self.own.find(values)
-
-    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        return self.own.draw(codes, generator)
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return self.own.read_in_engine(column)
-
-    def place_in_engine(self, reading: Reading) -> EngineFound:
-        return self.own.place_in_engine(reading)
 
 
 def _judged_numbers(column: Grid, table: Mapping[str, Values]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,36 +10,29 @@ import numpy as np
 
 from pgmest.data.codes import code_type
 from pgmest.data.values import Values
-from pgmest.schema.column import Found, SchemaColumn
 from pgmest.schema.grid import Grid
-from pgmest.schema.notation import SchemaNode
+from pgmest.schema.related import RelatedColumn
 
 if TYPE_CHECKING:
-    from pgmest.schema.engine import EngineColumn, EngineFound, Reading
+    pass
 
 
 @dataclass(frozen=True)
-class Total(SchemaColumn):
+class Total(RelatedColumn):
     """A column whose code is the bin of the sum of its parts, which the row has as they are coded.
 
     The total that the row has itself is not read. If a part is missing, so is the total.
 
     Attributes:
-        own: the column as it is described.
         parts: its parts, as they are described.
     """
 
-    own: Grid
     parts: tuple[Grid, ...]
 
     @classmethod
     def of(cls, own: Grid, parts: tuple[Grid, ...]) -> Total:
         """Return the column."""
         return cls(own.name, own.missing, own.markers, "clip", own.place, own, parts)
-
-    @property
-    def kind(self) -> str:
-        return self.own.kind
 
     @property
     def regular(self) -> int:
@@ -63,24 +56,3 @@ class Total(SchemaColumn):
         scale = self.own.units_of_one
         codes = self.own.bins_of(total if scale == 1 else total / scale)
         return np.where(there, codes, self.gap_code).astype(code_type(self.size))
-
-    def labels(self) -> list[str]:
-        return self.own.labels()
-
-    def codes_within(self, node: SchemaNode) -> list[int]:
-        return self.own.codes_within(node)
-
-    def expected(self) -> str:
-        return self.own.expected()
-
-    def find(self, values: Values) -> Found:
-        return self.own.find(values)
-
-    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        return self.own.draw(codes, generator)
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return self.own.read_in_engine(column)
-
-    def place_in_engine(self, reading: Reading) -> EngineFound:
-        return self.own.place_in_engine(reading)

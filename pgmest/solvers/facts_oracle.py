@@ -118,7 +118,8 @@ class FactsOracle:
 
     Attributes:
         layout: the cliques.
-        violation: the largest violation of a fact by the last run, as a share of the total.
+        violation: the largest violation by the last run of a fact whose largest coefficient is 1, as a share of the
+            total.
     """
 
     def __init__(self, inner: SolverOracle, facts: Facts):
@@ -192,12 +193,15 @@ class FactsOracle:
 
     def _flattening(self, last: _Point, gradient: np.ndarray, share: float) -> np.ndarray:
         """Return the multipliers lambda for which g + A^T lambda varies least at a point."""
+        return self._solution(last, -self.facts.answers(self._moved(last, gradient)), share)
+
+    def _solution(self, point: _Point, right: np.ndarray, share: float) -> np.ndarray:
+        """Return x with (A Cov A^T) x close to the right side, for the covariance at a point."""
 
         def product(multipliers: np.ndarray) -> np.ndarray:
-            return self.facts.answers(self._moved(last, self.facts.transpose(multipliers)))
+            return self.facts.answers(self._moved(point, self.facts.transpose(multipliers)))
 
-        right = -self.facts.answers(self._moved(last, gradient))
-        return _conjugate_gradients(product, right, self.facts.variances(last.p), share)
+        return _conjugate_gradients(product, right, self.facts.variances(point.p), share)
 
     # -- the minimum of Phi -------------------------------------------------------------------------------------------
 
@@ -298,13 +302,7 @@ class FactsOracle:
         return following
 
     def _newton(self, theta: np.ndarray, point: _Point) -> _Point | None:
-        diagonal = self.facts.variances(point.p)
-
-        def product(multipliers: np.ndarray) -> np.ndarray:
-            moved = self._moved(point, self.facts.transpose(multipliers))
-            return self.facts.answers(moved)
-
-        return self._searched(theta, point, _conjugate_gradients(product, -point.slope, diagonal, CONJUGATE_TOLERANCE))
+        return self._searched(theta, point, self._solution(point, -point.slope, CONJUGATE_TOLERANCE))
 
     def _searched(self, theta: np.ndarray, point: _Point, direction: np.ndarray) -> _Point | None:
         """Return the point of a line search along a direction of descent; None if there is none."""

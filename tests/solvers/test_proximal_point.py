@@ -46,7 +46,8 @@ def test_the_loss_is_that_of_bounded_least_squares(seed, deviations, mean):
     model = pg.estimate(answers, DOMAIN, total=max(float(truth.values.sum()), 1.0), method="proximal_point")
     floor = 0.5 * sum(m.rows for m in answers)
     best = least_loss(answers, model.total)
-    assert model.report.loss <= best + 0.2 * max(floor, best)  # noise of 1e-9 of the total is near rounding errors
+    near_rounding = min(deviations) < 1e-7 * model.total  # an error of 1e-10 of the total is a share of such noise
+    assert model.report.loss <= best + (0.2 if near_rounding else 0.01) * max(floor, best)
     assert model.report.loss - model.report.gap <= best + 1e-3 * max(floor, best)
 
 
