@@ -15,8 +15,10 @@ examples:
   pgmest check people.csv people.yaml --json > PRIVATE-check.json
 
 The output has, for each column, the share of its values that are missing, unreadable, clipped to the bounds, or not
-listed; the number of the schema's values or bins that occur; and the most frequent ones. Remarks name problems. A
-remark with !! means that a synthetic table would say little about the column, however small its errors look.
+listed; the number of the schema's values or bins that occur; and the most frequent ones. Remarks name problems: also
+rows that break a constraint or are left out by the unit, numbers of many rows inside a wide bin (such as 0), and times
+of day, decimals and leading zeros that codes lose. A remark with !! means that a synthetic table would say little about
+the column, however small its errors look.
 
 The output is counted from the records without noise: it is for the owner of the table and must not be published. It
 spends no privacy budget as long as only the owner sees it; but a change of the schema because of it is a change that

@@ -50,7 +50,10 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
 def unit_in_words(unit: Unit) -> str:
     """Return a sentence about the unit whose privacy is protected."""
     rows = plural(unit.at_most, "row")
-    return f"A person is all rows with one value of '{unit.column}'; at most {rows} of each are counted."
+    return (
+        f"A person is all rows with one value of '{unit.column}'; at most {rows} of each are counted. Rows "
+        "beyond them, and rows without a person, are left out; `pgmest check` tells the owner how many."
+    )
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:

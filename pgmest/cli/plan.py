@@ -10,6 +10,7 @@ from pathlib import Path
 from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say, show
+from pgmest.cli.facts import unit_in_words
 from pgmest.cli.paths import InputFile
 from pgmest.errors import ArgumentError, listed
 
@@ -46,6 +47,7 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.synthesizer.synthesizer import with_schema
     from pgmest.tables.domain import Domain
 
+    unit = None
     if options.records_expected < 1:
         raise ArgumentError.of("--records-expected", options.records_expected, "an integer of at least 1")
     mechanism = mechanism_of(options)
@@ -63,8 +65,11 @@ def _run(options: argparse.Namespace) -> None:
         domain, mechanism = schema.domain, with_schema(mechanism, schema)
         if schema.unit and options.records_per_person is None:
             mechanism = dataclasses.replace(mechanism, neighbors=AddRemove(schema.unit.at_most))
+        unit = schema.unit
     plan = rehearse(mechanism, domain, options.records_expected, workload_of(options, domain))
     show(json.dumps(plan.to_json()) if options.json else plan)
+    if unit and not options.json:
+        show(unit_in_words(unit))
 
 
 PLAN = Command(

@@ -223,8 +223,14 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
     from pgmest.privacy.statement import PrivacyStatement
 
     result, stream = synthesizer.result_, sys.stderr if options.out == "-" else sys.stdout
-    source, drafted = Path(options.schema).name, synthesizer.schema_.drafted
-    statement = PrivacyStatement.of(result.mechanism, result.ledger, schema=source, drafted=drafted)
+    schema = synthesizer.schema_
+    statement = PrivacyStatement.of(
+        result.mechanism,
+        result.ledger,
+        schema=Path(options.schema).name,
+        drafted=schema.drafted,
+        person=schema.unit.column if schema.unit else None,
+    )
     if options.json:
         facts = {
             "rows": rows,

@@ -49,6 +49,7 @@ class PrivacyStatement:
         version: the version of pgmest.
         threshold_delta: the part of delta that thresholds spent (`Curator.frequent`).
         mu: the promise as Gaussian differential privacy, if the ledger was kept in it and no epsilon was requested.
+        person: the column that tells persons apart, if further rows of a person were left out.
     """
 
     mechanism: str
@@ -64,10 +65,17 @@ class PrivacyStatement:
     version: str = ""
     threshold_delta: float = 0.0
     mu: float | None = None
+    person: str | None = None
 
     @classmethod
     def of(
-        cls, mechanism: Configured, ledger: Statement, *, schema: str | None = None, drafted: bool = False
+        cls,
+        mechanism: Configured,
+        ledger: Statement,
+        *,
+        schema: str | None = None,
+        drafted: bool = False,
+        person: str | None = None,
     ) -> PrivacyStatement:
         """Return the statement of a run.
 
@@ -79,6 +87,7 @@ class PrivacyStatement:
             ledger: the ledger of the run.
             schema: the source of the schema.
             drafted: whether the schema is a draft, read from the private data.
+            person: the column that tells persons apart, if the schema has a unit.
         """
         neighbors, budget = mechanism.neighbors, ledger.budget
         epsilon, delta = mechanism.requested
@@ -98,6 +107,7 @@ class PrivacyStatement:
             __version__,
             ledger.threshold_delta,
             budget.mu if isinstance(budget, GDP) and epsilon is None else None,
+            person,
         )
 
     @property
@@ -124,6 +134,8 @@ class PrivacyStatement:
     def unit(self) -> str:
         """The person who is protected, in words."""
         who = f"one person with at most {plural(self.records, 'record')}"
+        if self.person is not None:
+            who += f" (all rows with one value of '{self.person}'; rows beyond that number are left out)"
         if self.replaced:
             return f"{who}, replaced by another; the number of records is public"
         return f"{who}, in the table or not; the number of records is protected"
@@ -179,6 +191,7 @@ class PrivacyStatement:
             **({} if self.mu is None else {"mu": self.mu}),
             **({"threshold_delta": self.threshold_delta} if self.threshold_delta else {}),
             "records_per_person": self.records,
+            **({} if self.person is None else {"person": self.person}),
             "neighbors": "replace" if self.replaced else "add or remove",
             "mechanism": self.mechanism,
             "schema": self.schema,

@@ -1,4 +1,4 @@
-"""The rows of a raw table that break an order or a sum of its schema, counted without noise for their owner."""
+"""The rows of a raw table that break a constraint of its schema, counted without noise for their owner."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pgmest.errors import percent_text
 from pgmest.schema.encoding import read_in_engine
 from pgmest.schema.engine import EngineColumn, kept_apart, within_limits
 from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.impossible_rows import ImpossibleRows, count_impossible_in_engine, impossible_rows
 from pgmest.schema.orders import Order, order_text
 from pgmest.schema.sums import Sum
 
@@ -29,7 +30,7 @@ ROUNDING = 1e-9
 
 @dataclass
 class Broken:
-    """A constraint, and how many rows break it.
+    """An order or a sum, and how many rows break it.
 
     Attributes:
         columns: the columns of a chain in their order; or the total, then its parts.
@@ -60,6 +61,11 @@ class Broken:
     def of_sum(cls, one: Sum, columns: Mapping[str, Grid]) -> Broken:
         parts = [columns[name] for name in one.parts]
         return cls([one.total, *parts], True, str(one), f"'{one.name}' becomes the sum")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of the raw table that are read."""
+        return tuple(column.name for column in self.columns)
 
     def count(self, table: Mapping[str, Values]) -> None:
         """Add the rows of a piece of the table."""
@@ -117,15 +123,25 @@ def _absolute(numbers: Any) -> Any:
     return np.abs(numbers) if isinstance(numbers, np.ndarray) else numbers.abs()
 
 
-def constraints_to_check(schema: Schema) -> list[Broken]:
-    """Return the orders and sums of a schema, nothing counted yet."""
+BrokenConstraint = Broken | ImpossibleRows
+"""A constraint of any kind, and how many rows break it."""
+
+
+def constraints_to_check(schema: Schema) -> list[BrokenConstraint]:
+    """Return the constraints of a schema, nothing counted yet."""
     columns = {column.name: column for column in schema.described if isinstance(column, Grid)}
     chains = [Broken.of_chain(order, chain) for order in schema.orders for chain in order.chains]
-    return [*chains, *(Broken.of_sum(one, columns) for one in schema.sums)]
+    return [*chains, *(Broken.of_sum(one, columns) for one in schema.sums), *impossible_rows(schema)]
 
 
-def count_in_engine(found: Sequence[Broken], frame: nw.LazyFrame[Any]) -> None:
+def count_in_engine(found: Sequence[BrokenConstraint], frame: nw.LazyFrame[Any]) -> None:
     """Count the rows that break constraints, by the engine that holds them."""
+    count_impossible_in_engine([one for one in found if isinstance(one, ImpossibleRows)], frame.to_native())
+    _count_related([one for one in found if isinstance(one, Broken)], frame)
+
+
+def _count_related(found: Sequence[Broken], frame: nw.LazyFrame[Any]) -> None:
+    """Count the rows that break orders and sums, by the engine that holds them."""
     import narwhals as nw
 
     frame = within_limits(frame)

@@ -99,6 +99,11 @@ class Persons:
         number[~values.gaps] = np.array(numbers, dtype=np.int64)[positions]
         self._rows.append(number)
 
+    def counted(self) -> tuple[np.ndarray, int]:
+        """Return the number of rows of each person, shape (persons,), and the number of rows of nobody."""
+        person = np.concatenate([np.empty(0, dtype=np.int64), *self._rows])
+        return np.bincount(person[person >= 0], minlength=len(self._numbers)), int((person < 0).sum())
+
     def kept(self, codes: Sequence[np.ndarray], at_most: int, key: bytes) -> np.ndarray:
         """The rows that stay, ascending, of a table with these columns of codes."""
         person = np.concatenate(self._rows)

@@ -216,9 +216,13 @@ class Synthesizer:
     def _describe(self) -> None:
         """Attach the schema and the privacy statement to the model, which saves them in its file."""
         if isinstance(self.model_, ModelBase):
-            source = Path(self.schema_.source).name
+            source, unit = Path(self.schema_.source).name, self.schema_.unit
             statement = PrivacyStatement.of(
-                self.result_.mechanism, self.result_.ledger, schema=source, drafted=self.schema_.drafted
+                self.result_.mechanism,
+                self.result_.ledger,
+                schema=source,
+                drafted=self.schema_.drafted,
+                person=unit.column if unit else None,
             )
             schema = {**self.schema_.description, **({"drafted_from_private_data": True} if statement.drafted else {})}
             self.model_.describe(schema=schema, privacy=statement.to_json())

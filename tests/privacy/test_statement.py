@@ -44,6 +44,13 @@ def test_pure_epsilon():
     assert "except" not in found.meaning
 
 
+def test_a_unit_says_that_further_rows_are_left_out():
+    found = PrivacyStatement.of(MST(rho=0.1, neighbors=AddRemove(4)), ledger(Rho(0.1)), person="pid")
+    assert found.unit.startswith("one person with at most 4 records (all rows with one value of 'pid'; rows beyond")
+    assert found.to_json()["person"] == "pid"
+    assert "left out" not in PrivacyStatement.of(MST(rho=0.1), ledger(Rho(0.1))).unit
+
+
 def test_rho_alone():
     found = PrivacyStatement.of(AIM(rho=0.5), ledger(Rho(0.5)))
     assert found.promise == "0.5-zero-concentrated differential privacy (zCDP)"

@@ -172,8 +172,11 @@ def _statement(released: Any, schema: Schema | None) -> PrivacyStatement | None:
     if mechanism is None or ledger is None:
         return None
     # The page may be published, so it does not have the folder of the schema.
-    source, drafted = (None, False) if schema is None else (Path(schema.source).name, schema.drafted)
-    return PrivacyStatement.of(mechanism, ledger, schema=source, drafted=drafted)
+    if schema is None:
+        return PrivacyStatement.of(mechanism, ledger)
+    person = schema.unit.column if schema.unit else None
+    source = Path(schema.source).name
+    return PrivacyStatement.of(mechanism, ledger, schema=source, drafted=schema.drafted, person=person)
 
 
 def _pairs(domain: Domain, seed: int) -> Workload:

@@ -1,0 +1,164 @@
+"""The detail that codes lose: values that bins swallow, times of day, decimals, leading zeros; and markers.
+
+A value can be within its bounds, and the synthetic table say little about it all the same: 70 % zeros in a bin
+[0, 500) come back as numbers between 0 and 500. This counts such values in the raw table, for its owner.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.data.frames import collected
+from pgmest.data.values import Values
+from pgmest.schema.categorical import Categorical
+from pgmest.schema.column import MISSING, SchemaColumn
+from pgmest.schema.date import Date
+from pgmest.schema.encoding import Read
+from pgmest.schema.engine import EngineColumn
+from pgmest.schema.grid import Grid, Integer
+from pgmest.schema.readings import BLANKS, text_of
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+KEPT = 1024
+"""The most distinct numbers whose counts are kept; the counts are too small by at most one row in this many."""
+
+PADDED = r"^[+-]?0[0-9]+$"
+"""Whole numbers with leading zeros, which numbers do not keep."""
+
+TIMED = r"[T ](?:[0-9]?[1-9]|[12]0):[0-9]|[T ]0?0:[0-9:.]*[1-9]"
+"""Texts with a time of day other than midnight."""
+
+
+@dataclass
+class Detail:
+    """The counts of values of one column whose codes say less than the values.
+
+    Attributes:
+        column: its description.
+        marked: the number of values that are written as a marker of missing values, empty ones aside.
+        timed: the number of dates with a time of day other than midnight.
+        fractional: the number of values with decimals in a column of whole numbers.
+        padded: the number of whole numbers that are written with leading zeros.
+        common: the counts of the most frequent numbers within the bounds.
+        unlike_in_case: whether a value that is not listed differs from a listed one in capitals only.
+    """
+
+    column: SchemaColumn
+    marked: int = 0
+    timed: int = 0
+    fractional: int = 0
+    padded: int = 0
+    common: dict[float, int] = field(default_factory=dict)
+    unlike_in_case: bool = False
+
+    def count(self, values: Values, fates: np.ndarray) -> None:
+        """Add a piece of the column, with the fate of each value."""
+        self.marked += _how_many(values.where(~values.gaps & (fates == MISSING)), lambda value: text_of(value) != "")
+        if not isinstance(self.column, Grid):
+            return
+        there = values.where(fates != MISSING)
+        positions, condensed = there.condensed()
+        found = self.column.numbers(condensed)
+        numbers, readable = found.numbers[positions], ~found.unreadable[positions]
+        inside = readable & (numbers >= self.column.low) & (numbers <= self.column.high)
+        self._add(*np.unique(numbers[inside], return_counts=True))
+        if isinstance(self.column, Integer):
+            self.fractional += int((found.fractional[positions] & readable).sum())
+            self.padded += _how_many(there, lambda value: isinstance(value, str) and _matches(PADDED, value))
+        if isinstance(self.column, Date):
+            self.timed += _timed(there)
+
+    def compare_case(self, unlisted: Iterable[Any]) -> None:
+        """Look for values that are not listed in small letters, but listed in capital ones, or the other way round."""
+        if isinstance(self.column, Categorical) and not self.column.ignore_case:
+            known = {text.lower() for text in (*self.column.labels(), *dict(self.column.spellings))}
+            self.unlike_in_case |= any((text_of(value) or "").lower() in known for value in unlisted)
+
+    def _add(self, numbers: np.ndarray, counts: np.ndarray) -> None:
+        """Add counts of numbers, and keep the largest (Misra and Gries 1982, as Agarwal et al. 2012 merge them)."""
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            self.common[number] = self.common.get(number, 0) + count
+        if len(self.common) > KEPT:
+            least = sorted(self.common.values(), reverse=True)[KEPT]
+            self.common = {number: count - least for number, count in self.common.items() if count > least}
+
+    def count_in_engine(self, frame: nw.LazyFrame[Any], held: EngineColumn, read: Read) -> None:
+        """Count the column in the engine that holds it.
+
+        Args:
+            frame: with the raw column, and with what was read of it.
+            held: the raw column.
+            read: the columns of the frame with what was read.
+        """
+        import narwhals as nw
+
+        blank = held.text == "" if held.form == "text" else nw.lit(False)
+        gap = read.null | read.marked
+        asked = {"marked": read.marked & ~read.null & ~blank}
+        if isinstance(self.column, Grid):
+            readable = ~gap & ~read.reading.unreadable
+            if isinstance(self.column, Integer):
+                asked["fractional"] = readable & read.reading.fractional
+                asked["padded"] = ~gap & (held.text.str.contains(PADDED) if held.form == "text" else nw.lit(False))
+            if isinstance(self.column, Date):
+                asked["timed"] = ~gap & _timed_in_engine(held)
+            number = read.reading.number
+            inside = frame.filter(readable & (number >= self.column.low) & (number <= self.column.high))
+            groups = inside.select(number.alias("number")).group_by("number").agg(nw.len().alias("rows"))
+            top = collected(groups.sort("rows", descending=True).head(KEPT))
+            self.common = dict(zip(top["number"].to_list(), map(int, top["rows"].to_list()), strict=True))
+        sums = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).sum().alias(name) for name, flag in asked.items())
+        row = collected(frame.select(*sums))
+        for name in asked:
+            setattr(self, name, int(row[name].to_list()[0] or 0))
+
+
+def _how_many(values: Values, holds: Callable[[Any], bool]) -> int:
+    """Return the number of values for which a condition holds."""
+    if values.array.dtype.kind != "O" or not len(values):
+        return len(values) if len(values) and holds(values.array[0]) else 0
+    positions, items = values.distinct()
+    return int(np.fromiter(map(holds, items), dtype=bool, count=len(items))[positions].sum())
+
+
+def _timed(values: Values) -> int:
+    if values.array.dtype.kind == "M":
+        return int((values.array != values.array.astype("M8[D]")).sum())
+    return _how_many(values, lambda value: _matches(TIMED, text_of(value) or ""))
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return re.search(pattern, text.strip(BLANKS)) is not None
+
+
+def _timed_in_engine(held: EngineColumn) -> nw.Expr:
+    import narwhals as nw
+
+    if held.form == "text":
+        return held.text.str.contains(TIMED)
+    if held.kind != nw.Datetime:
+        return nw.lit(False)
+    time = nw.col(held.name).dt
+    return (time.hour() > 0) | (time.minute() > 0) | (time.second() > 0) | (time.microsecond() > 0)
+
+
+def unused_between(used: Iterable[int], codes: int) -> tuple[range, range] | None:
+    """Return the codes on the sides of the widest stretch of unused codes, None if it is under a quarter of them.
+
+    >>> unused_between([0, 1, 2, 3, 11], 12)
+    (range(0, 4), range(11, 12))
+    """
+    found = sorted(used)
+    gaps = [(after - before - 1, before, after) for before, after in itertools.pairwise(found)]
+    width, before, after = max(gaps, default=(0, 0, 0))
+    if width < max(3, codes / 4):
+        return None
+    return range(found[0], before + 1), range(after, found[-1] + 1)

@@ -1,0 +1,124 @@
+"""The rows of a raw table with a combination of values that a schema calls impossible, counted for their owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest._base.widths import short_names
+from pgmest.data.values import Values
+from pgmest.errors import percent_text
+from pgmest.schema.column import SchemaColumn
+from pgmest.schema.encoding import encode
+from pgmest.schema.related import RelatedColumn
+from pgmest.tables.domain import Clique
+
+if TYPE_CHECKING:
+    from pgmest.schema.schema import Schema
+
+
+@dataclass
+class ImpossibleRows:
+    """The impossible combinations of some columns, and how many rows have one.
+
+    Attributes:
+        columns: the columns as they are coded; none of them raises an error for a value.
+        impossible: a boolean table over their codes, True where impossible.
+        rows: the number of rows.
+        cells: the number of rows with each impossible combination, in row-major order.
+    """
+
+    columns: Sequence[SchemaColumn]
+    impossible: np.ndarray
+    rows: int = 0
+    cells: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def clique(self) -> Clique:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of the raw table that are read."""
+        return tuple(source for column in self.columns for source in column.sources)
+
+    @property
+    def text(self) -> str:
+        """The constraint, as `pgmest info` names it."""
+        return f"combinations of {', '.join(short_names(self.clique).values())} that cannot occur"
+
+    @property
+    def broken(self) -> int:
+        """The number of rows that have an impossible combination."""
+        return sum(self.cells.values())
+
+    def count(self, table: Mapping[str, Values]) -> None:
+        """Add the rows of a piece of the table."""
+        codes = tuple(column.encode_rows(table).astype(np.intp) for column in self.columns)
+        cells = np.ravel_multi_index(codes, self.impossible.shape)
+        self._add(len(cells), *np.unique(cells[self.impossible.reshape(-1)[cells]], return_counts=True))
+
+    def count_in(self, counts: np.ndarray) -> None:
+        """Add rows by the number of rows with each combination, an array of the shape of `impossible`."""
+        flat = np.where(self.impossible, counts, 0.0).reshape(-1)
+        cells = np.flatnonzero(flat)
+        self._add(round(float(counts.sum())), cells, flat[cells])
+
+    def _add(self, rows: int, cells: np.ndarray, counts: np.ndarray) -> None:
+        self.rows += rows
+        for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
+            self.cells[cell] = self.cells.get(cell, 0) + int(count)
+
+    @property
+    def remark(self) -> str:
+        """The result in words, with the most frequent combination."""
+        cell = max(self.cells, key=lambda one: self.cells[one])
+        codes = np.unravel_index(cell, self.impossible.shape)
+        short = short_names(self.clique)
+        values = ", ".join(
+            f"{short[c.name]} = {_label(c, int(code))}" for c, code in zip(self.columns, codes, strict=True)
+        )
+        return (
+            f"{self.broken:,} of {self.rows:,} rows ({percent_text(self.broken, self.rows)}) have one, most often "
+            f"{values} ({self.cells[cell]:,}), and a synthetic table none"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as values of JSON."""
+        return {"constraint": self.text, "rows": self.rows, "broken": self.broken}
+
+
+def impossible_rows(schema: Schema) -> list[ImpossibleRows]:
+    """Return the impossible combinations of a schema, no row counted yet.
+
+    Combinations that orders and sums rule out are left aside: no row is coded as one of them.
+    """
+    columns = {column.name: _lenient(column) for column in schema.columns}
+    return [
+        ImpossibleRows([columns[name] for name in clique], impossible)
+        for clique, impossible in schema.structural_zeros.items()
+        if not any(isinstance(columns[name], RelatedColumn) for name in clique)
+    ]
+
+
+def count_impossible_in_engine(found: Sequence[ImpossibleRows], table: Any) -> None:
+    """Count the rows with impossible combinations, by the engine that holds the table."""
+    columns = {column.name: column for one in found for column in one.columns}
+    if not columns:
+        return
+    data = encode(list(columns.values()), None, table)
+    for one, counted in zip(found, data.project_many([one.clique for one in found]), strict=True):
+        one.count_in(counted.values)
+
+
+def _lenient(column: SchemaColumn) -> SchemaColumn:
+    """Return a column with the same codes that raises no error for a value."""
+    return replace(column, outside="clip") if column.outside == "error" else column
+
+
+def _label(column: SchemaColumn, code: int) -> str:
+    return "missing" if column.missing and code == column.gap_code else column.labels()[code]
