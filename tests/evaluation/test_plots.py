@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, OptionalDependencyError
@@ -196,13 +198,47 @@ def test_convergence_needs_a_history_and_a_known_axis():
 
 def test_dependences_of_known_tables():
     independent = pg.Factor({"a": 2, "b": 2}, [[10, 30], [20, 60]])
-    copied = pg.Factor({"a": 2, "b": 2}, [[10, 0], [0, 10]])
+    copied = pg.Factor({"a": 2, "b": 2}, [[15, 0], [0, 5]])
     assert dependences(independent, ["a", "b"]) == pytest.approx(np.eye(2), abs=1e-6)
-    expected = np.sqrt(1 - np.exp(-2 * np.log(2)))
-    assert dependences(copied, ["b", "a"])[0, 1] == pytest.approx(expected)
+    assert dependences(copied, ["b", "a"])[0, 1] == pytest.approx(1.0)
     noisy = pg.Factor({"a": 2, "b": 2}, [[10, -3], [-1, 10]])
-    assert dependences(noisy, ["b", "a"])[0, 1] == pytest.approx(expected)
+    assert dependences(noisy, ["b", "a"])[0, 1] == pytest.approx(1.0)
+    constant = pg.Factor({"a": 1, "b": 3}, [[10, 20, 30]])
+    assert dependences(constant, ["a", "b"])[0, 1] == 0
     assert np.isfinite(dependences(pg.Factor({"a": 2, "b": 2}, np.zeros((2, 2))), ["a", "b"])).all()
+
+
+def codes_of(generator, values, records):
+    return generator.choice(values, records, p=generator.dirichlet(np.full(values, 0.5)))
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    sizes=st.tuples(st.sampled_from([2, 3, 12, 100, 600]), st.sampled_from([2, 7, 90, 800])),
+    records=st.sampled_from([200, 1000, 8000]),
+)
+def test_shuffled_columns_show_nothing_and_one_that_another_determines_shows_one(seed, sizes, records):
+    generator = np.random.default_rng(seed)
+    a, b = (codes_of(generator, values, records) for values in sizes)
+    domain = pg.Domain({"a": sizes[0], "b": sizes[1], "copy": sizes[0], "coarse": sizes[0]})
+    data = pg.Dataset.from_codes([a, generator.permutation(b), generator.permutation(sizes[0])[a], a // 2], domain)
+    found = dependences(data, ["a", "b", "copy", "coarse"])
+    assert found[0, 1] < 0.05
+    varied = len(set(a)) < records / 4 and np.bincount(a).max() < records - 5
+    if varied:
+        assert found[0, 2] == pytest.approx(1.0)
+    if varied and np.bincount(a // 2).max() < records - 5:
+        assert found[0, 3] == pytest.approx(1.0)
+
+
+def test_dependence_grows_with_the_correlation():
+    generator = np.random.default_rng(0)
+    x, noise = generator.normal(size=(2, 8000))
+    edges = np.arange(-2, 2, 0.5)
+    columns = {"x": x, "weak": 0.3 * x + 0.95 * noise, "strong": 0.9 * x + 0.44 * noise}
+    data = pg.Dataset.from_codes([np.digitize(c, edges) for c in columns.values()], dict.fromkeys(columns, 9))
+    _, weak, strong = dependences(data, list(columns))[0]
+    assert 0.1 < weak < 0.3 < strong < 0.9
 
 
 def test_dependences_are_drawn_with_their_names():

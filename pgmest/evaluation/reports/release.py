@@ -172,8 +172,9 @@ def released_dependences(source: Projectable, domain: Domain) -> str:
     return section(
         "Dependences in the release",
         paragraph(
-            "Dark squares are pairs of attributes that depend on each other in the release: 0 means that they are "
-            "independent, 1 that one determines the other."
+            "Dark squares are pairs of attributes that depend on each other in the release: 0 means no more than "
+            "values in random order do by chance, 1 that one determines the other. The noise of a measured table can "
+            "look like a dependence, too."
         ),
         picture(draw_dependences(source, pairs), "The dependence of each pair of attributes in the release"),
     )
