@@ -40,11 +40,12 @@ def mechanism_options(add: Add) -> None:
 
 
 def question_delta(options: argparse.Namespace) -> None:
-    """Warn if delta is too large for a meaningful promise, judged by public numbers, since N is private."""
-    from pgmest.mechanisms.rehearsal import delta_warnings
+    """Warn if delta is too large for the expected number of records; a run warns of one that is too large for any."""
+    from pgmest.mechanisms.notices import delta_warnings
 
-    for warning in delta_warnings(options.delta, getattr(options, "records_expected", None)):
-        say(f"WARNING: {warning}")
+    if options.records_expected is not None and not delta_warnings(options.delta):
+        for warning in delta_warnings(options.delta, options.records_expected):
+            say(f"WARNING: {warning}")
 
 
 def mechanism_of(options: argparse.Namespace, simulation: bool = False) -> Mechanism:

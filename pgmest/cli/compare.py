@@ -29,10 +29,15 @@ examples:
 
 The first table is the truth, the second a table or a model (.npz). Tables hold raw values, with --schema, or codes
 0..n-1 over the attributes of --domain or of the model. --delimiter, --encoding and --sheet apply to the first table;
-they apply to the second table only if it is not text in the format that pgmest writes. The error of a marginal is its
+they apply to the second table only if it is not UTF-8 text with the delimiter of its suffix. If the schema has a unit,
+at most its number of rows of a person count, of a table that has its column. The error of a marginal is its
 total variation distance: the share of the records that would have to change cells, 0 to 1, with both tables scaled to
 the same number of records. It is computed without noise: if the first table is private, so is the output.
 {CLIQUES}"""
+
+
+FIXED_KEY = bytes(16)
+"""The key of the choice among a person's rows: the output is for the owner only, and the same for each call."""
 
 
 def _options(add: Add) -> None:
@@ -56,8 +61,12 @@ def _run(options: argparse.Namespace) -> None:
     model = pg.load(options.estimated) if Path(options.estimated).suffix == ".npz" else None
     domain = _domain(options, schema, model)
     with input_table(options.true, options) as table:
-        true = _encoded(table, schema, domain)
-    estimated: Any = _second(options, schema, domain) if model is None else model
+        true, dropped = _encoded(table, schema, domain)
+    _say_dropped("first", dropped, schema)
+    estimated: Any = model
+    if model is None:
+        estimated, dropped_too = _second(options, schema, domain)
+        _say_dropped("second", dropped_too, schema)
     asked = workload_of(options, domain)
     cliques = [c for k in (1, 2) if k <= len(domain) for c in pg.workloads.all_kway(domain, k).cliques]
     errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques, rescale=True)
@@ -68,7 +77,7 @@ def _run(options: argparse.Namespace) -> None:
     average = sum(errors.values()) / len(errors)
     if options.json:
         listed = [{"attributes": list(clique), "error": error} for clique, error in errors.items()]
-        show(json.dumps({"records": totals, "average_error": average, "marginals": listed}))
+        show(json.dumps({"records": totals, "rows_left_out": dropped, "average_error": average, "marginals": listed}))
         return
     show(f"records:        {totals[0]:,.0f} and {totals[1]:,.1f}")
     show(f"average error:  {average:.4f} over {plural(len(errors), 'marginal')} (total variation distance, 0 to 1)")
@@ -98,13 +107,33 @@ def _domain(options: argparse.Namespace, schema: Schema | None, model: Any) -> D
     return domain
 
 
-def _encoded(table: TableFile, schema: Schema | None, domain: Domain) -> Dataset:
+def _encoded(table: TableFile, schema: Schema | None, domain: Domain) -> tuple[Dataset, int]:
+    """Return a table as codes, and how many of its rows the schema's unit leaves out.
+
+    A table without the column of the unit is synthetic: its rows belong to no person, and all of them count.
+    """
     import pgmest as pg
 
-    return pg.Dataset.load(table, domain) if schema is None else schema.encode(table)
+    if schema is None:
+        return pg.Dataset.load(table, domain), 0
+    if schema.unit is None:
+        return schema.encode(table), 0
+    rows = replace(schema, unit=None).encode(table)
+    if schema.unit.column not in column_names(schema.table_file(table)):
+        return rows, 0
+    counted = schema.encode(table, key=FIXED_KEY)
+    return counted, rows.records - counted.records
 
 
-def _second(options: argparse.Namespace, schema: Schema | None, domain: Domain) -> Dataset:
+def _say_dropped(which: str, rows: int, schema: Schema | None) -> None:
+    if rows and schema is not None and schema.unit is not None:
+        say(
+            f"{plural(rows, 'row')} of the {which} table left out, as the schema's unit says: at most "
+            f"{schema.unit.at_most} of a person count, and none without a value of '{schema.unit.column}'."
+        )
+
+
+def _second(options: argparse.Namespace, schema: Schema | None, domain: Domain) -> tuple[Dataset, int]:
     """Return the second table, read in the format that pgmest writes if possible, else in that of the first table."""
     with input_table(options.estimated, argparse.Namespace(delimiter=None, encoding=None, sheet=None)) as table:
         return _encoded(_plain(table, domain) or _like_first(table, options, schema), schema, domain)

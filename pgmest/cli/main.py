@@ -6,10 +6,13 @@ error, so that commands can be piped.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pgmest.cli.audit import AUDIT
 from pgmest.cli.check import CHECK
@@ -25,6 +28,7 @@ from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 from pgmest.cli.warm_up import WARM_UP
 from pgmest.errors import PgmestError
+from pgmest.mechanisms.notices import UnusedWorkloadWarning, WeakPromiseWarning
 
 ALL = (
     *(SYNTHESIZE, SCHEMA, CHECK, PLAN, ESTIMATE, INFO, QUERY, SAMPLE),
@@ -44,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, code = make_parser(COMMANDS.values()).parse_args(arguments), 0
     try:
         check_files(options)
-        code = options.run(options)
+        with _warnings_as_messages():
+            code = options.run(options)
         sys.stdout.flush()
     except PgmestError as error:
         say(f"error: {error}")
@@ -60,3 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("interrupted.")
         return 130
     return code or 0
+
+
+@contextlib.contextmanager
+def _warnings_as_messages() -> Iterator[None]:
+    """Print the warnings of pgmest as messages of the command, each time; those of other libraries stay as they are."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        if category.__module__.startswith("pgmest."):
+            say(f"WARNING: {message}")
+        else:
+            shown(message, category, *place, **options)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        for category in (UnusedWorkloadWarning, WeakPromiseWarning):
+            warnings.simplefilter("always", category)
+        yield

@@ -15,7 +15,7 @@ import numpy as np
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count
 from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
-from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text
+from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, written_table
 from pgmest.errors import SchemaError
 from pgmest.schema import Schema
 from pgmest.tables.factor import Factor
@@ -140,7 +140,8 @@ def _sample(options: argparse.Namespace) -> None:
     if schema is None:
         write_table(records.to_frame(), options.out)
     else:
-        write_table(schema.decode(records, generator, written=is_csv(options.out)), options.out)
+        table = schema.decode(records, generator, written=is_csv(options.out))
+        write_table(table, options.out, written_table(options.out, options, schema))
 
 
 def _matching(schema: Schema, model: object) -> Schema:

@@ -9,14 +9,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmest._base.files import write_atomically
 from pgmest.cli.command import Add
 from pgmest.data.chunked_reader import read_pieces
-from pgmest.data.frames import collected, delimited, write_frame
-from pgmest.data.table_file import TableFile, file_format
+from pgmest.data.frames import collected, delimited, delimited_bytes, write_frame
+from pgmest.data.table_file import TableFile, file_format, table_file
 from pgmest.errors import DataError
+from pgmest.schema.writing import check_writable
+
+if TYPE_CHECKING:
+    from pgmest.schema import Schema
 
 TABLE = '.csv, .tsv (or .gz of these), .parquet or .xlsx; "-" for CSV from standard input'
 WRITTEN_TABLE = '.csv, .tsv (or .gz of these) or .parquet; "-" for CSV'
@@ -83,12 +87,36 @@ def write_text(text: str, path: str | None) -> None:
         write_atomically(path, text)
 
 
-def write_table(frame: Any, path: str) -> None:
-    """Write a dataframe to a file, or to standard output if `path` is "-": the same text as in a CSV file."""
-    if path == "-":
-        sys.stdout.write(delimited(collected(frame), ","))
+def written_table(path: str, options: argparse.Namespace, schema: Schema | None = None) -> TableFile:
+    """Return the file of a table to write, text as in the private table: by the options, or by the schema's `file:`.
+
+    Raises:
+        ArgumentError: the encoding lacks a character of the schema.
+    """
+    file = TableFile("standard-output.csv", name="standard output") if path == "-" else TableFile(path)
+    if hasattr(options, "delimiter"):
+        file = table_file(file, **reader_choices(options))
+    if schema is not None:
+        file = schema.table_file(file)
+        check_writable(schema, file)
+    return file
+
+
+def write_table(frame: Any, path: str, file: TableFile | None = None) -> None:
+    """Write a dataframe to a file, or to standard output if `path` is "-": the same text as in a CSV file.
+
+    Args:
+        frame: the table.
+        path: the file.
+        file: how text is written (`written_table`); by default with commas, in UTF-8.
+    """
+    if path != "-":
+        write_frame(frame, path if file is None else file)
+    elif file is None or file.encoding is None:
+        sys.stdout.write(delimited(collected(frame), "," if file is None else file.separator))
     else:
-        write_frame(frame, path)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(delimited_bytes(collected(frame), file))
 
 
 def is_csv(path: str) -> bool:

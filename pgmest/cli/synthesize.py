@@ -33,10 +33,12 @@ from pgmest.cli.streams import (
     reader_options,
     write_table,
     write_text,
+    written_table,
 )
 from pgmest.errors import ArgumentError, plural
 
 if TYPE_CHECKING:
+    from pgmest.data.table_file import TableFile
     from pgmest.synthesizer.synthesizer import Synthesizer
 
 MOST_GAPS = 3
@@ -158,6 +160,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         )
     seed = 0 if options.seed is None and options.checkpoint else options.seed
     check_public(schema, options.allow_draft)
+    written = written_table(options.out, options, schema)
     if options.ledger and (options.allow_draft or options.insecure_simulation):
         raise ArgumentError("a run that is not private cannot be put on the ledger of a dataset: leave out --ledger.")
     if schema.unit and options.records_per_person is not None and options.records_per_person < schema.unit.at_most:
@@ -177,7 +180,7 @@ def _synthesize(options: argparse.Namespace) -> None:
             time_limit=options.most_seconds,
             buy_share=options.buy_bounds,
         )
-        rows = _write(synthesizer, data, table, options)
+        rows = _write(synthesizer, data, table, written, options)
     note = synthesizer.result_.details.get(ZEROS, HONORED)
     if not note.startswith(HONORED):
         say(f"combinations that the schema calls impossible may occur in the table ({note})")
@@ -192,7 +195,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
-def _write(synthesizer: Synthesizer, data: Any, raw: Any, options: argparse.Namespace) -> int:
+def _write(synthesizer: Synthesizer, data: Any, raw: Any, written: TableFile, options: argparse.Namespace) -> int:
     """Write the files asked for, first those that cannot be made again; return the number of rows."""
     if options.spent:
         write_atomically(options.spent, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
@@ -207,14 +210,14 @@ def _write(synthesizer: Synthesizer, data: Any, raw: Any, options: argparse.Name
             say(f"no model was written: there is no file format for the models of {options.mechanism}.")
     table = synthesizer.sample(options.rows, options.seed, written=is_csv(options.out))
     if options.out != "-":
-        write_table(table, options.out)
+        write_table(table, options.out, written)
     if options.report:
         synthesizer.report(options.report)
     if options.owner_report:
         synthesizer.owner_report(data, options.owner_report, synthesizer.schema_.check(raw))
         say(f"{options.owner_report} shows the private data without protection: do NOT publish it.")
     if options.out == "-":  # the last step, since the reader of a pipe may stop at any time
-        write_table(table, options.out)
+        write_table(table, options.out, written)
     return len(table)
 
 

@@ -56,10 +56,11 @@ def read_frame(path: str | Path | TableFile, columns: Iterable[str] | None = Non
     return nw.from_native(table, eager_only=True)
 
 
-def write_frame(frame: Any, path: str | Path) -> None:
+def write_frame(frame: Any, path: str | Path | TableFile) -> None:
     """Write a dataframe of any library as `.csv`, `.tsv` (either `.gz`, too) or `.parquet`, by the ending of `path`.
 
-    After a crash either the old file or the new one is there.
+    Text has the delimiter and the encoding of a `TableFile`, by default a comma or a tab, and UTF-8. After a crash
+    either the old file or the new one is there.
 
     Raises:
         FileFormatError: another ending, or the file cannot be written.
@@ -67,15 +68,15 @@ def write_frame(frame: Any, path: str | Path) -> None:
         ArgumentError: `frame` is not a dataframe.
     """
     kind = file_format(path)
-    table = collected(frame)
-    with atomic_path(path) as temporary:
+    table, file = collected(frame), table_file(path)
+    with atomic_path(file.path) as temporary:
         if kind == ".parquet":
             try:
                 table.write_parquet(temporary)
             except ImportError:
                 raise OptionalDependencyError.of("pyarrow", "writing Parquet files") from None
             return
-        content = delimited(table, "," if kind.startswith(".csv") else "\t").encode("utf-8")
+        content = delimited_bytes(table, file)
         if kind.endswith(".gz"):
             content = gzip.compress(content, GZIP_LEVEL, mtime=0)
         temporary.write_bytes(content)
@@ -139,6 +140,12 @@ def collected(frame: Any) -> Any:
         return table.collect()
     except ImportError:  # most engines give pyarrow tables by default
         return table.collect("pandas")
+
+
+def delimited_bytes(table: Any, file: TableFile) -> bytes:
+    """Return a table as delimited text in the encoding of a file; UTF-8 has everything, other encodings a "?"."""
+    text = delimited(table, file.separator)
+    return text.encode("utf-8") if file.encoding is None else text.encode(file.encoding, "replace")
 
 
 def delimited(table: Any, separator: str) -> str:

@@ -22,6 +22,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, PgmestError
 from pgmest.inference.exact.structural_zeros import Rule, StructuralZeros, zero_rules
 from pgmest.mechanisms.known_zeros import check_possible
+from pgmest.mechanisms.notices import warn_of_budget, warn_of_workload
 from pgmest.mechanisms.parameters import (
     ACCOUNTINGS,
     BACKENDS,
@@ -96,6 +97,8 @@ class Mechanism(ABC):
     """True if a run spends (epsilon, delta) on Gaussian noise only, so that the Gaussian's exact curve is its cost."""
     accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp")
     """The values of `accounting` that are proven for the mechanism, besides those of `gaussian_only`."""
+    uses: ClassVar[str] = "items"
+    """The part of a workload that the mechanism uses (`pgmest.mechanisms.notices.USES`)."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -271,12 +274,22 @@ class Mechanism(ABC):
         if rules:
             check_possible(rules, domain)
         budget, plan = mechanism.planned(domain, relevant)
+        promise = mechanism.promise if drafting is None else drafting.promise
+        if promise is not None:
+            warn_of_budget(promise.epsilon, promise.delta)
+        if relevant is not None:
+            warn_of_workload(mechanism.title, mechanism.used, relevant)
         return PreparedRun(mechanism, data, relevant, budget, plan, rules, noise, choices, drafting)
 
     @property
     def title(self) -> str:
         """The name of the mechanism in ledgers and statements."""
         return type(self).__name__
+
+    @property
+    def used(self) -> str:
+        """The part of a workload that a run uses, one of `pgmest.mechanisms.notices.USES`."""
+        return self.uses
 
     @property
     def requested(self) -> tuple[float | None, float | None]:

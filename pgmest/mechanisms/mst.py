@@ -59,6 +59,7 @@ class MST(Mechanism):
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
 
     definition: ClassVar[str] = "zcdp"
+    uses: ClassVar[str] = "pairs"
     accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
 
     def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:

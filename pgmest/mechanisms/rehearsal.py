@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,9 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, memory_text, percent_text, plural
 from pgmest.measurements.measured_tables import MeasuredTable, measured_tables
 from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.mechanisms.notices import WeakPromiseWarning, delta_warnings, epsilon_warnings
 from pgmest.privacy.budgets import Budget
 from pgmest.tables.domain import Domain
-
-LOOSE_DELTA = 1e-4
-"""The least delta that causes a warning if the number of records is not given."""
 
 CELL_COUNTS = (10, 100, 1000, 10_000, 100_000)
 """The counts of cells for which a rehearsed plan shows the relative noise."""
@@ -143,13 +142,16 @@ def rehearse(
     trial = dataclasses.replace(mechanism, backend="simulation")
     data = made_up(domain, min(int(records), MOST_RECORDS), seed)
     start = time.perf_counter()
-    result = trial.fit(data, workload, seed=seed, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakPromiseWarning)  # the plan lists them
+        result = trial.fit(data, workload, seed=seed, progress=False)
     seconds = time.perf_counter() - start
     tables = measured_tables(result.measurements, int(records))
     tree = getattr(result.model, "junction_tree", None)
     megabytes = None if tree is None else float(tree.megabytes)
-    warnings = (*delta_warnings(mechanism.delta, int(records)), *_noise_warnings(tables))
-    return RehearsedPlan(mechanism, int(records), tables, seconds, megabytes, warnings, result.ledger.budget)
+    weak = (*delta_warnings(mechanism.delta, int(records)), *epsilon_warnings(mechanism.epsilon))
+    reasons = (*weak, *_noise_warnings(tables))
+    return RehearsedPlan(mechanism, int(records), tables, seconds, megabytes, reasons, result.ledger.budget)
 
 
 def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:
@@ -162,18 +164,6 @@ def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:
         codes = (generator.random(records)[:, None] > weights[classes][:, :-1]).sum(axis=1)
         columns.append(codes.astype(code_type(size)))
     return Dataset.from_codes(columns, domain)
-
-
-def delta_warnings(delta: float | None, records: int | None = None) -> tuple[str, ...]:
-    """Return a warning if a delta is too large for a public guess of the number of records, or in general."""
-    bound = LOOSE_DELTA if records is None else min(LOOSE_DELTA, 1 / records)
-    if delta is None or delta < bound:
-        return ()
-    against = f"1 / {records:,} records" if records is not None and bound < LOOSE_DELTA else f"{LOOSE_DELTA:g}"
-    return (
-        f"delta {delta:g} is not well below {against}: a mechanism that publishes whole records of one person in "
-        f"{1 / delta:,.3g} keeps such a promise. Take 1e-9, or less than a tenth of 1 / records.",
-    )
 
 
 def _noise_warnings(tables: tuple[MeasuredTable, ...]) -> Iterator[str]:

@@ -121,6 +121,10 @@ class Transformed(Mechanism):
         return f"{type(self).__name__}({self.inside.title})"
 
     @property
+    def used(self) -> str:
+        return self.inside.used
+
+    @property
     def requested(self) -> tuple[float | None, float | None]:
         return self.inside.requested
 

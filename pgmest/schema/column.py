@@ -165,7 +165,7 @@ class SchemaColumn(abc.ABC):
 
     def judge(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the code of each value, and which values `outside: error` refuses; there must be no gaps."""
-        marked = self._marked(values)
+        marked = self.marked(values)
         codes, outside, unreadable = self.find(values)
         to_gap = marked | unreadable | (outside & (self.outside == "missing"))
         wrong = np.where(marked, not self.missing, outside | unreadable)
@@ -179,7 +179,7 @@ class SchemaColumn(abc.ABC):
         positions, condensed = values.where(~values.gaps).condensed()
         _, outside, unreadable = self.find(condensed)
         codes, _ = self.judge(condensed)
-        fate = np.select([self._marked(condensed), unreadable, outside], [MISSING, UNREADABLE, OUTSIDE], FORESEEN)
+        fate = np.select([self.marked(condensed), unreadable, outside], [MISSING, UNREADABLE, OUTSIDE], FORESEEN)
         code, found = np.full(len(values), self.gap_code), np.full(len(values), MISSING)
         code[~values.gaps], found[~values.gaps] = codes[positions], fate[positions]
         return code, found
@@ -198,8 +198,8 @@ class SchemaColumn(abc.ABC):
         """The code of missing and unreadable values; without one for them, that of others, or the first one."""
         return self.regular if self.missing else 0
 
-    def _marked(self, values: Values) -> np.ndarray:
-        """Return which values are written as one of the markers."""
+    def marked(self, values: Values) -> np.ndarray:
+        """Return which values, without gaps, are written as one of the markers."""
         if values.array.dtype.kind != "O" and not any(map(could_be_written, self.markers)):
             return np.zeros(len(values), dtype=bool)
         positions, distinct = values.distinct()

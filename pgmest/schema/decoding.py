@@ -13,11 +13,11 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, OptionalDependencyError
 from pgmest.schema.bins import uniform
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid
 from pgmest.schema.joint_draws import draw_ordered
 from pgmest.schema.sums import Sum, draw_parts, totals
 from pgmest.schema.total import Total
+from pgmest.schema.writing import as_written, gap_text, off_markers
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -55,7 +55,10 @@ def decode(
     values, missing = _values(schema, data, generator, known or {})
     made = {column.name: (column, values[column.name], missing[column.name]) for column in schema.described}
     if written:
-        made = {name: (column, _written(column, values), gaps) for name, (column, values, gaps) in made.items()}
+        made = {
+            name: (column, *as_written(column, gap_text(schema, column), values, gaps))
+            for name, (column, values, gaps) in made.items()
+        }
     return build(library, made)
 
 
@@ -78,7 +81,7 @@ def _values(
             values[column.name] = column.draw(regular, generator)
         else:
             first, last = _fixed(known.get(column.name), *(points[regular] for points in column.points))
-            units[column.name] = uniform(first, last, generator)
+            units[column.name] = off_markers(column, regular, uniform(first, last, generator))
     units |= totals(schema.sums, units)
     for one in schema.sums:
         missing[one.name] = np.logical_or.reduce([missing[name] for name in one.leaves])
@@ -135,21 +138,6 @@ def _fixed(numbers: np.ndarray | None, first: np.ndarray, last: np.ndarray) -> t
     there = ~np.isnan(numbers)
     numbers = np.where(there, numbers, 0).astype(first.dtype)
     return np.where(there, numbers, first), np.where(there, numbers, last)
-
-
-def _written(column: SchemaColumn, values: np.ndarray) -> np.ndarray:
-    return date_texts(values, column.format) if isinstance(column, Date) and column.format is not None else values
-
-
-def date_texts(days: np.ndarray, form: str) -> np.ndarray:
-    """Return days as texts in a format of `strftime`; years get four digits, which some systems leave to the caller.
-
-    >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
-    ['01.02.0912']
-    """
-    distinct, positions = np.unique(days, return_inverse=True)
-    texts = [day.strftime(form.replace("%Y", f"{day.year:04}")) for day in distinct.astype("M8[D]").astype(object)]
-    return np.array([*texts, None], dtype=object)[:-1][positions.reshape(-1)]
 
 
 Columns = dict[str, tuple[SchemaColumn, np.ndarray, np.ndarray]]

@@ -150,7 +150,7 @@ class Grid(SchemaColumn):
         known = ~values.gaps
         numbers, read = np.zeros(len(values), dtype=found.numbers.dtype), known.copy()
         numbers[known] = found.numbers[positions]
-        read[known] = ~(found.unreadable | self._marked(condensed))[positions]
+        read[known] = ~(found.unreadable | self.marked(condensed))[positions]
         return numbers, read
 
     @property

@@ -279,7 +279,8 @@ class Schema:
             data: over `domain`, such as what `model.sample()` returns.
             seed: of the draws.
             like: "pandas", "polars" or "pyarrow".
-            written: whether dates are texts in their column's `format`, as in a CSV file.
+            written: whether values are as text files have them: dates in their column's `format`, numbers with its
+                decimal mark, and gaps as the first marker that `missing: [...]` lists.
 
         Raises:
             SchemaError: the data are over another domain.

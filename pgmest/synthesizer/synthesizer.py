@@ -287,7 +287,7 @@ class Synthesizer:
         Args:
             n: the number of rows; by default the model's estimated total, never the true number.
             seed: the seed of the rows; the same seed gives the same rows.
-            written: whether dates are texts in their column's `format`, as in a CSV file.
+            written: whether values are in the notation of text files, as for `Schema.decode`.
             given: a dataframe with some of the columns. Each of its rows is completed: the other columns are drawn
                 conditionally on the row, whose values are kept. `n` must be None then.
 

@@ -17,8 +17,9 @@ import pgmest as pg
 from pgmest.cli.main import main
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import prepared_run
+from pgmest.mechanisms.notices import delta_warnings
 from pgmest.mechanisms.registry import named_mechanism
-from pgmest.mechanisms.rehearsal import delta_warnings, made_up, rehearse
+from pgmest.mechanisms.rehearsal import made_up, rehearse
 from pgmest.mechanisms.stopping import Stop, stopped_early
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5})

@@ -87,6 +87,7 @@ class PrivBayes(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
+    uses: ClassVar[str] = "nothing"
     accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
 
     def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:

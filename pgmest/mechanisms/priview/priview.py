@@ -78,6 +78,7 @@ class PriView(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
+    uses: ClassVar[str] = "marginals"
     gaussian_only: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:

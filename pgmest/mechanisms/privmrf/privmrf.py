@@ -110,6 +110,7 @@ class PrivMRF(Mechanism):
     max_iterations: int = parameter(40, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    uses: ClassVar[str] = "marginals"
     accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
 
     def __post_init__(self) -> None:

@@ -97,6 +97,7 @@ class PrivSyn(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "zcdp"
+    uses: ClassVar[str] = "pairs"
     gaussian_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
