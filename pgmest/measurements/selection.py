@@ -104,7 +104,7 @@ class PaidSelection:
     @cached_property
     def values(self) -> int:
         """The number of expected answers of its candidates."""
-        return sum(len(one.expected) for one in (self.chosen, *self.lost))
+        return sum([len(one.expected) for one in (self.chosen, *self.lost)])
 
     def log_likelihood(self, lost: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return the log-likelihood that a candidate with score `lost` lost to one with score `chosen`, elementwise."""

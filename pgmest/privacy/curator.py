@@ -24,6 +24,7 @@ from pgmest.measurements.selection import CellMerging, PaidSelection, latest
 from pgmest.privacy import requests
 from pgmest.privacy.accesses import Access, OwnMechanism
 from pgmest.privacy.budgets import ApproxDP, Budget, PlannedRho, Rho
+from pgmest.privacy.candidates import Subset
 from pgmest.privacy.charge_plan import ChargePlan, PlannedRun
 from pgmest.privacy.counted_ahead import CountedAhead
 from pgmest.privacy.dataset_ledger import DatasetLedger
@@ -321,7 +322,8 @@ class Curator(OneProcess):
         """Choose a candidate with a high score: by the exponential mechanism for Rho, permute-and-flip for Epsilon.
 
         Args:
-            candidates: the candidates, which must not depend on the data.
+            candidates: the candidates, which must not depend on the data; a `pgmest.privacy.candidates.Subset` where
+                many selections are among parts of one list.
             scores: `pgmest.privacy.scores.Scores`, which this curator evaluates and caches, such as `Distances` from a
                 model; or a function of the records that returns a score per candidate. The function must not raise
                 errors that depend on the records, must not draw from a generator that is used elsewhere (a journal
@@ -343,7 +345,7 @@ class Curator(OneProcess):
             ScoreError: if a function returns NaN for the records. This is found out only after it was paid for, and it
                 reveals something about the records: the error is for their owner alone.
         """
-        options = list(candidates)
+        options = candidates if isinstance(candidates, Subset) else list(candidates)
         if not options:
             raise ArgumentError.of("candidates", candidates, "at least one candidate")
         if not SMALLEST_STDDEV <= sensitivity < math.inf:

@@ -12,9 +12,13 @@ import decimal
 import math
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.tables.domain import Clique
 
 WEIGHT_BITS = 40
 """The weight of the most likely candidate is 2^40, so that the sum of 2^22 weights stays below 2^63."""
@@ -28,6 +32,11 @@ SLACK = 1e-12
 """An upper bound on the relative error of the exponential of a float."""
 COIN_BITS = 64
 """The number of bits by which a uniform number is refined at a time."""
+
+SLOPE_BITS = 19
+"""A score is multiplied by an integer of at least 2^19 to become an exponent (`exponents`)."""
+LARGEST_SCALE = 2.0**33
+"""The largest scale of scores for `exponents`; scores that they clip have probabilities below e^-128."""
 
 Below = Callable[[int], int]
 """A function that draws a uniform integer from 0 up to its argument, exclusive."""
@@ -60,6 +69,43 @@ def draw(exponents: np.ndarray, unit_power: int, draws: int, below: Below = secr
         if _accepted(int(weights[place]), int(gaps[place]), unit_power, below):
             found.append(place)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class CountExponents:
+    """Integer exponents that are linear in counts, for `Curator.draw`: one for each cell, then their negatives.
+
+    Attributes:
+        cliques: the marginals with these cells.
+        slope: the factor of the counts.
+        taken: the integers to subtract, shape (cells,): the exponents are slope * counts - taken.
+    """
+
+    cliques: tuple[Clique, ...]
+    slope: int
+    taken: np.ndarray
+
+    def __call__(self, data: Dataset) -> np.ndarray:
+        counts = np.concatenate([table.datavector() for table in data.project_many(self.cliques)])
+        steps = self.slope * np.rint(counts).astype(np.int64) - self.taken
+        return np.concatenate([steps, -steps])
+
+
+def exponents(scores: np.ndarray, scale: float) -> tuple[np.ndarray, int]:
+    """Return integers, and a power of two as their unit, whose exponentials are those of integer scores / scale.
+
+    Scores are divided by a scale that is larger by at most 2^-19 of itself, never smaller, since privacy is calibrated
+    for the stated one.
+
+    Raises:
+        ValueError: if the scale is below 1 or above `LARGEST_SCALE`.
+    """
+    if not 1 <= scale <= LARGEST_SCALE:
+        raise ValueError(f"the scale is {scale}; it must be from 1 to {LARGEST_SCALE:g}.")
+    unit_power = -SLOPE_BITS - math.ceil(math.log2(scale))
+    slope = math.floor(Fraction(2) ** -unit_power / Fraction(scale))
+    gaps = np.minimum(scores.max() - scores, MOST_EXPONENT >> SLOPE_BITS + 1)
+    return -gaps * slope, unit_power
 
 
 def log_probabilities(exponents: np.ndarray, unit_power: int) -> np.ndarray:

@@ -233,6 +233,10 @@ class Backend(Protocol):
         ...
 
 
+MANY_CANDIDATES = 2**10
+"""The number of candidates from which a selection under zCDP is drawn by `exponential`."""
+
+
 class OpenDP:
     """Exact noise, which cannot be seeded. The prices are those of the OpenDP measurements that draw the noise."""
 
@@ -252,7 +256,13 @@ class OpenDP:
         return np.array(mechanism(in_steps(answers, noise.step).tolist()), dtype=np.float64) * noise.step
 
     def noisy_max(self, scores: np.ndarray, scale: float, pure: bool, request: int) -> int:
-        """Return the position that OpenDP chooses."""
+        """Return the position that OpenDP chooses, or among many candidates `exponential`, with the same probabilities.
+
+        OpenDP draws noise for each candidate, which takes 50 times as long as one exact draw of the exponential
+        mechanism.
+        """
+        if not pure and len(scores) >= MANY_CANDIDATES and scale <= exponential.LARGEST_SCALE:
+            return exponential.draw(*exponential.exponents(scores, scale), 1)[0]
         return int(self._noisy_max(scale, pure, False)(scores.tolist()))
 
     def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:

@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -20,8 +21,9 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
-from pgmest.measurements.selection import PaidSelection, ScoredMarginal
+from pgmest.measurements.selection import MAX_VALUES, PaidSelection, ScoredMarginal
 from pgmest.privacy.budgets import GDP, Budget, Rho
+from pgmest.privacy.candidates import Candidates, Subset
 from pgmest.privacy.noise import Noise, values_noise
 from pgmest.privacy.selection import selection_epsilon
 from pgmest.tables.domain import Clique, Domain
@@ -107,6 +109,32 @@ class Distances(Scores[Candidate]):
     """
 
     of: Mapping[Candidate, Distance]
+
+    @cached_property
+    def candidates(self) -> Candidates[Candidate]:
+        """All candidates, for selections among some of them (`Candidates.some`)."""
+        return Candidates(self.of)
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """The number of expected answers of each of `candidates`."""
+        return np.array([len(distance.expected) for distance in self.of.values()], dtype=np.int64)
+
+    @cached_property
+    def marginals(self) -> np.ndarray:
+        """The public form of each of `candidates` (`_scored`), objects."""
+        found = np.empty(len(self.of), dtype=object)
+        found[:] = list(map(_scored, self.of.values()))
+        return found
+
+    def kept(self, candidates: Sequence[Candidate]) -> list[ScoredMarginal | None]:
+        """Return the public forms of these candidates, or an empty list if they are more than a run keeps."""
+        if isinstance(candidates, Subset) and candidates.of is self.candidates:
+            few = int(self.cells[candidates.places].sum()) <= MAX_VALUES
+            return self.marginals[candidates.places].tolist() if few else []
+        asked = [self.of[candidate] for candidate in candidates]
+        few = sum([len(distance.expected) for distance in asked]) <= MAX_VALUES
+        return list(map(_scored, asked)) if few else []
 
     def evaluate(self, data: Dataset, candidates: Sequence[Candidate]) -> list[float]:
         """Return the distances; the marginals are counted together."""
@@ -210,26 +238,6 @@ class GroupedDistances(Scores[int]):
 
 
 @dataclass(frozen=True, eq=False)
-class CountExponents:
-    """Integer exponents that are linear in counts, for `Curator.draw`: one for each cell, then their negatives.
-
-    Attributes:
-        cliques: the marginals with these cells.
-        slope: the factor of the counts.
-        taken: the integers to subtract, shape (cells,): the exponents are slope * counts - taken.
-    """
-
-    cliques: tuple[Clique, ...]
-    slope: int
-    taken: np.ndarray
-
-    def __call__(self, data: Dataset) -> np.ndarray:
-        counts = np.concatenate([table.datavector() for table in data.project_many(self.cliques)])
-        steps = self.slope * np.rint(counts).astype(np.int64) - self.taken
-        return np.concatenate([steps, -steps])
-
-
-@dataclass(frozen=True, eq=False)
 class TableScores(Scores[Clique]):
     """Scores that are a function of the candidate's table of counts.
 
@@ -285,13 +293,13 @@ def public_selection(
 
     Returns:
         the selection; None unless the scores are distances of whole marginals and the choice was made by the
-        exponential mechanism.
+        exponential mechanism, or if its expected answers are more than a run keeps.
     """
     if not isinstance(scores, Distances) or not isinstance(cost, Rho | GDP):
         return None
-    marginals = [scores.of[one] for one in candidates]
-    winner = _scored(marginals[chosen])
-    lost = tuple(one for place, one in enumerate(map(_scored, marginals)) if place != chosen and one is not None)
+    marginals = scores.kept(candidates)
+    winner = marginals.pop(chosen) if marginals else None
+    lost = tuple([one for one in marginals if one is not None])
     if winner is None or not lost:
         return None
     rate = selection_epsilon(cost) / ((1 if monotone else 2) * sensitivity)
@@ -324,8 +332,14 @@ class Evaluated:
         self._candidates = candidates
         self._memo = memo
 
-    def __call__(self, data: Dataset) -> list[float]:
-        known = self._memo.setdefault(self._scores, {}).setdefault(id(data), {})  # a witness of an audit has two
+    def __call__(self, data: Dataset) -> Sequence[float] | np.ndarray:
+        memo, candidates = self._memo.setdefault(self._scores, {}), self._candidates
+        if isinstance(candidates, Subset):
+            known = memo.setdefault(candidates.of, {})
+            if id(data) not in known:
+                known[id(data)] = np.array(self._scores.evaluate(data, candidates.of), dtype=np.float64)
+            return known[id(data)][candidates.places]
+        known = memo.setdefault(id(data), {})  # a witness of an audit has two
         new = [candidate for candidate in dict.fromkeys(self._candidates) if candidate not in known]
         known.update(zip(new, self._scores.evaluate(data, new), strict=True))
         return [known[candidate] for candidate in self._candidates]
@@ -347,7 +361,11 @@ def as_function(
     """
     if not isinstance(scores, Scores):
         return scores
-    scores.check(domain, candidates)
+    if not isinstance(candidates, Subset):
+        scores.check(domain, candidates)
+    elif candidates.of not in memo.setdefault(scores, {}):
+        scores.check(domain, candidates.of)
+        memo[scores][candidates.of] = {}
     return Evaluated(scores, candidates, memo)
 
 

@@ -1,6 +1,7 @@
 """MST, and mechanisms on recoded records."""
 
 import dataclasses
+import itertools
 import math
 
 import networkx as nx
@@ -45,6 +46,32 @@ def test_where_no_value_is_rare_nothing_is_recoded():
 def test_a_workload_names_the_candidates():
     result = MST(**BUDGET).fit(CENSUS, [("age", "sex", "income>50K")], seed=0, progress=False)
     assert {name for pair in result.details["tree"] for name in pair} == {"age", "sex", "income>50K"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_selection_is_among_all_pairs_that_close_no_cycle(monkeypatch, seed):
+    """The selections are those of a plain program, which lists the pairs between components each time."""
+    rng = np.random.default_rng(seed)
+    names = "abcdef"[: seed + 1]
+    data = pg.Dataset.from_codes(rng.integers(0, 3, (80, len(names))), dict.fromkeys(names, 3))
+    workload = [tuple(names[:3]), tuple(names[3:])] if seed == 5 else None
+    seen, select = [], pg.privacy.Curator.select
+
+    def recorded(curator, candidates, *rest, **options):
+        chosen = select(curator, candidates, *rest, **options)
+        seen.append((list(candidates), chosen))
+        return chosen
+
+    monkeypatch.setattr(pg.privacy.Curator, "select", recorded)
+    tree = MST(**BUDGET).fit(data, workload, seed=seed, progress=False).details["tree"]
+    pairs = [pair for clique in workload or [names] for pair in itertools.combinations(clique, 2)]
+    graph = nx.Graph()
+    graph.add_nodes_from(names)
+    for options, chosen in seen:
+        assert options == [(a, b) for a, b in pairs if not nx.has_path(graph, a, b)]
+        graph.add_edge(*chosen)
+    assert [chosen for _, chosen in seen] == tree
+    assert not any(not nx.has_path(graph, a, b) for a, b in pairs)
 
 
 def test_a_single_attribute_has_no_pairs():

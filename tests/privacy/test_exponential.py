@@ -70,3 +70,19 @@ def test_a_weight_is_never_less_than_its_exponential():
     upper = np.maximum(np.ceil(np.exp(-gaps / 2**10) * (1 + exponential.SLACK) * 2.0**WEIGHT_BITS), 1)
     for gap, weight in zip(gaps[::97].tolist(), upper[::97].tolist(), strict=True):
         assert exp_limits(Fraction(gap, 2**10))[1] * 2**WEIGHT_BITS <= int(weight)
+
+
+@given(st.lists(st.integers(-(2**52), 2**52), min_size=1, max_size=5), st.floats(1.0, exponential.LARGEST_SCALE))
+def test_scores_become_exponents_that_are_never_further_apart(scores, scale):
+    whole, unit_power = exponential.exponents(np.array(scores), scale)
+    for score, exponent in zip(scores, whole.tolist(), strict=True):
+        gap, wanted = -exponent * Fraction(2) ** unit_power, Fraction(max(scores) - score) / Fraction(scale)
+        assert gap <= wanted
+        assert gap >= min(wanted * (1 - Fraction(1, 2**19)), 128)
+    assert len(draw(whole, unit_power, 1)) == 1
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0**34, math.inf, math.nan])
+def test_a_scale_without_exponents_is_refused(scale):
+    with pytest.raises(ValueError, match="scale"):
+        exponential.exponents(np.zeros(2, dtype=np.int64), scale)

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from pgmest.errors import ArgumentError
 from pgmest.privacy import AddRemove, ApproxDP, Epsilon, Replace, Rho
+from pgmest.privacy import noise as noise_module
 from pgmest.privacy.noise import Noise, OpenDP, Simulation, analytic_gaussian, cost_of, make_backend, noise_for
+from pgmest.privacy.selection import log_probabilities
 
 RELATIONS = st.sampled_from([AddRemove(), AddRemove(3), Replace(2)])
 QUERIES = st.sampled_from([None, [[1.0, 1.0], [0.0, 2.0]], [[3.0, -1.0]]])
@@ -107,6 +110,16 @@ def test_noise_follows_its_distribution(backend, kind, scale):
     assert Noise(kind, scale, 1.0).stddev == pytest.approx(
         math.sqrt((weights * values**2).sum() / weights.sum()), rel=1e-4
     )
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_a_choice_among_many_follows_its_distribution(monkeypatch, pure):
+    monkeypatch.setattr(noise_module, "MANY_CANDIDATES", 2)
+    steps, scale = np.array([0, 5, 9, 10, -(2**50)]), 4.0
+    backend, expected = OpenDP(), np.exp(log_probabilities(steps, scale, pure))
+    seen = np.bincount([backend.noisy_max(steps, scale, pure, 0) for _ in range(2000)], minlength=5)
+    assert seen[4] == 0
+    assert chisquare(seen[:4], 2000 * expected[:4] / expected[:4].sum()).pvalue > 1e-5
 
 
 @pytest.mark.parametrize("backend", [Simulation(0), OpenDP()], ids=["simulation", "opendp"])

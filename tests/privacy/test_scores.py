@@ -1,6 +1,7 @@
 """Scores that a curator evaluates: what they come to, that each is computed once, and who sees them."""
 
 import gc
+import itertools
 import math
 import weakref
 
@@ -11,6 +12,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, BudgetExceeded
 from pgmest.privacy import Curator, Epsilon, Rho
 from pgmest.privacy import scores as scores_module
+from pgmest.privacy.candidates import Candidates
 from pgmest.privacy.score_kernels import l1_distances
 from pgmest.privacy.scores import (
     Distance,
@@ -138,6 +140,44 @@ def test_scores_choose_as_a_function_of_the_records_does():
     for seed in range(20):
         by_function = curator(seed=seed).select(["a", "b"], lambda data: [6.0, 5.0], 1.0, spend)
         assert curator(seed=seed).select(["a", "b"], Counted(), 1.0, spend) == by_function
+
+
+@pytest.mark.parametrize("spend", [Rho(0.05), Epsilon(0.5)])
+def test_a_subset_chooses_as_a_list_does_and_all_scores_are_computed_once(spend):
+    names = list(map(str, range(7)))
+    data = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 2, (30, 7)), dict.fromkeys(names, 2))
+    pairs = list(itertools.combinations(names, 2))
+    scores = Distances({pair: Distance(Item(pair), np.full(4, 7.5)) for pair in pairs})
+    for seed in range(10):
+        asked = Curator(data, spend.split(1)[0], backend="simulation", seed=seed)
+        other = Curator(data, spend.split(1)[0], backend="simulation", seed=seed)
+        for places, part in zip(
+            np.array_split(np.random.default_rng(seed).permutation(21), 3), spend.split(3), strict=True
+        ):
+            chosen = asked.select(scores.candidates.some(places), scores, 1.0, part)
+            assert chosen == other.select([pairs[place] for place in places], scores, 1.0, part)
+        for one, two in zip(asked.selections, other.selections, strict=True):
+            assert [lost.clique for lost in one.lost] == [lost.clique for lost in two.lost]
+            assert (one.chosen.clique, one.candidates) == (two.chosen.clique, two.candidates)
+    counted = Counted()
+    asked, all_names = curator(), Candidates(["a", "b"])
+    for places in ([0], [1], [0, 1]):
+        asked.select(all_names.some(np.array(places)), counted, 1.0, Rho(1.0))
+    assert counted.asked == ["a", "b"]
+
+
+def test_a_subset_is_checked_and_known_by_its_candidates():
+    bad = Distances({name: Distance(Item((name,)), np.array([math.nan, 0.0])) for name in "ab"})
+    with pytest.raises(ArgumentError, match="finite"):
+        curator().select(bad.candidates.some(np.array([0])), bad, 1.0, Rho(1.0))
+    with pytest.raises(ArgumentError, match="at least one candidate"):
+        curator().select(bad.candidates.some(np.array([], dtype=int)), bad, 1.0, Rho(1.0))
+    one, same, other, third = (
+        Candidates(names).some(np.array(p)) for names, p in (("ab", [0]), ("ab", [0]), ("ac", [0]), ("ab", [1]))
+    )
+    assert repr(one) == repr(same)
+    assert len({repr(one), repr(other), repr(third)}) == 3
+    assert (list(one), one[-1], len(third[:0])) == (["a"], "a", 0)
 
 
 def test_what_cannot_be_paid_is_not_computed():

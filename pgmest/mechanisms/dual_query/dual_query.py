@@ -35,8 +35,7 @@ from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.exponential import LEAST_POWER, MOST_CANDIDATES
-from pgmest.privacy.scores import CountExponents
+from pgmest.privacy.exponential import LEAST_POWER, MOST_CANDIDATES, CountExponents
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.workloads import Workload
 
