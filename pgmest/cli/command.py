@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -89,6 +91,16 @@ def show(what: object) -> None:
 def say(message: str) -> None:
     """Print a message on standard error, which stays out of pipes."""
     print(f"pgmest: {printable(message)}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def warnings_said() -> Iterator[None]:
+    """Print warnings as messages."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        say(str(one.message))
 
 
 # -- types of arguments ---------------------------------------------------------------------------------------------

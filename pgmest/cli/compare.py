@@ -13,7 +13,7 @@ from pgmest.cli.command import Add, Command, count, say, show
 from pgmest.cli.paths import InputFile, output_page, overwrite_option
 from pgmest.cli.streams import TABLE, input_table, reader_choices, reader_options
 from pgmest.data.chunked_reader import column_names
-from pgmest.data.table_file import TableFile, table_file
+from pgmest.data.table_file import OPTIONS, TableFile, table_file
 from pgmest.errors import ArgumentError, DomainError, PgmestError, plural
 from pgmest.tables.domain import Domain
 
@@ -135,7 +135,7 @@ def _say_dropped(which: str, rows: int, schema: Schema | None) -> None:
 
 def _second(options: argparse.Namespace, schema: Schema | None, domain: Domain) -> tuple[Dataset, int]:
     """Return the second table, read in the format that pgmest writes if possible, else in that of the first table."""
-    with input_table(options.estimated, argparse.Namespace(delimiter=None, encoding=None, sheet=None)) as table:
+    with input_table(options.estimated, argparse.Namespace(**dict.fromkeys(OPTIONS))) as table:
         return _encoded(_plain(table, domain) or _like_first(table, options, schema), schema, domain)
 
 
@@ -143,7 +143,7 @@ def _plain(table: TableFile, domain: Domain) -> TableFile | None:
     """Return the file as text in the format of its suffix and in UTF-8, None if it is not or lacks the columns."""
     if not table.is_text:
         return None
-    plain = replace(table, delimiter=table.separator, encoding="utf-8")
+    plain = replace(table, delimiter=table.separator, encoding="utf-8", skip=0, header=1)
     try:
         with plain.text() as text:
             while text.read(1 << 20):

@@ -12,31 +12,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgmest._base.files import write_atomically
-from pgmest.cli.command import Add
+from pgmest.cli.command import Add, count
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import collected, delimited, delimited_bytes, write_frame
-from pgmest.data.table_file import TableFile, file_format, table_file
+from pgmest.data.table_file import OPTIONS, TableFile, file_format, table_file
 from pgmest.errors import DataError
 from pgmest.schema.writing import check_writable
 
 if TYPE_CHECKING:
     from pgmest.schema import Schema
 
-TABLE = '.csv, .tsv (or .gz of these), .parquet or .xlsx; "-" for CSV from standard input'
+TABLE = '.csv, .tsv, .txt, .dat (or .gz of these), .parquet, .xlsx, or .zip; "-" for CSV from standard input'
 WRITTEN_TABLE = '.csv, .tsv (or .gz of these) or .parquet; "-" for CSV'
 
 
 def reader_options(add: Add) -> None:
     """Add the options that say how the table is read; `reader_choices` reads them."""
-    text = "the delimiter of fields: a character, or tab, semicolon, pipe (default: tab in .tsv, else a comma)"
+    text = "the delimiter of fields: a character, or tab, semicolon, pipe, space (default: tab in .tsv, else a comma)"
     add("--delimiter", metavar="C", help=text)
     add("--encoding", metavar="NAME", help="the encoding of a text file, such as cp1252 or utf-16 (default: utf-8)")
     add("--sheet", metavar="NAME", help="the name or number of a workbook's sheet (default: the first)")
+    add("--skip", metavar="N", type=count, help="the number of rows above the header, such as titles (default: 0)")
+    text = "the number of rows of the header, of which the first names the columns (default: 1)"
+    add("--header", metavar="N", type=count, help=text)
+    text = "the table has no header: its columns are 'column 1', 'column 2', ..."
+    add("--no-header", dest="header", action="store_const", const=0, help=text)
 
 
 def reader_choices(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `reader_options` as arguments of `TableFile`."""
-    return {name: getattr(options, name) for name in ("delimiter", "encoding", "sheet")}
+    return {name: getattr(options, name) for name in OPTIONS}
 
 
 @contextlib.contextmanager

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pgmest.data.frames import (
-    check_header,
-    check_unique,
-    check_widths,
-    first_line,
-    not_a_table,
-    parquet_file,
-    reading,
-    table_columns,
-)
+from pgmest.data.csv_header import check_unique, check_widths, checked_opening, not_a_table
+from pgmest.data.frames import first_line, parquet_file, reading, table_columns
 from pgmest.data.table_file import UNDECODED, TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
 from pgmest.data.workbook import workbook_rows
@@ -82,10 +73,10 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
 
     with file.opened() as handle:
         start = handle.read(LONGEST_HEADER)
-    header = check_header(file, start, wanted, raw=True)
-    absent = [name for name in wanted or () if name not in header]
+    opening = checked_opening(file, start, wanted, raw=True)
+    absent = [name for name in wanted or () if name not in opening.names]
     if absent:
-        raise DataError.missing_columns(absent, header)
+        raise DataError.missing_columns(absent, opening.names)
     with file.opened() as handle, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
         try:
@@ -98,9 +89,9 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
                 chunksize=rows,
                 encoding=file.codec,
                 encoding_errors=UNDECODED,  # an error would reveal the record that causes it
-                skiprows=_blank_lines(file, start),
                 skipinitialspace=True,
-                skip_blank_lines=len(header) > 1,  # of a single column they are missing values
+                skip_blank_lines=len(opening.names) > 1,  # of a single column they are missing values
+                **opening.for_pandas,
             )
             checked = False
             for piece in pieces:
@@ -111,12 +102,6 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
         except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
             _check_all_widths(file)
             raise not_a_table(file, first_line(error)) from None
-
-
-def _blank_lines(file: TableFile, start: bytes) -> int:
-    """Return the number of blank lines before the header."""
-    lines = re.split("\r\n|\r|\n", start.decode(file.codec, "replace"))
-    return next((place for place, line in enumerate(lines) if line.strip() or file.separator in line), 0)
 
 
 def _check_all_widths(file: TableFile) -> None:
@@ -142,4 +127,4 @@ def column_names(table: Any) -> list[str]:
                 check_unique(file, names, None)
                 return names
         with file.opened() as handle:
-            return check_header(file, handle.read(LONGEST_HEADER), None, raw=True)
+            return checked_opening(file, handle.read(LONGEST_HEADER), None, raw=True).names

@@ -114,14 +114,15 @@ class Dataset:
         delimiter: str | None = None,
         encoding: str | None = None,
         sheet: str | int | None = None,
+        skip: int | None = None,
+        header: int | Sequence[str] | None = None,
     ) -> Dataset:
-        """The dataset of a `.csv`, `.tsv` (either `.gz`, too), `.parquet` or `.xlsx` file; see `from_frame` for what it
-        may hold.
+        """The dataset of a file; see `TableFile` for the kinds, and `from_frame` for what it may hold.
 
         Args:
             path: the file.
             domain, weights: as for `from_frame`.
-            delimiter, encoding, sheet: what the name of the file does not say, as for `pgmest.TableFile`.
+            delimiter, encoding, sheet, skip, header: what the name of the file does not say, as for `pgmest.TableFile`.
 
         Raises:
             FileFormatError: the file is unreadable, truncated, or not such a table.
@@ -131,7 +132,8 @@ class Dataset:
         """
         domain = as_domain(domain)
         column_of_weights = [weights] if isinstance(weights, str) else []
-        options = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet}
+        options: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet}
+        options |= {"skip": skip, "header": header}
         file = path if isinstance(path, TableFile) else TableFile(path, **options)
         frame = read_frame(file, [*domain, *column_of_weights])
         try:

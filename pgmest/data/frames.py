@@ -11,28 +11,29 @@ import csv
 import gzip
 import io
 import warnings
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmest._base.files import atomic_path
-from pgmest.data.table_file import DELIMITERS, TableFile, file_format, table_file
+from pgmest.data.csv_header import OTHER_ENCODING, check_unique, check_widths, checked_opening, not_a_table
+from pgmest.data.table_file import TableFile, file_format, table_file
 from pgmest.data.workbook import workbook_rows
-from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError, listed, plural
+from pgmest.data.zipped import damaged
+from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-OTHER_ENCODING = "Save it as UTF-8, or say its encoding (--encoding cp1252); a compressed file must end in .gz."
 GZIP_LEVEL = 3  # five times as fast as the usual 6 on columns of codes, for a tenth more bytes
 
 
 def read_frame(path: str | Path | TableFile, columns: Iterable[str] | None = None) -> nw.DataFrame[Any]:
-    """Return the table in a file whose name ends in `.csv`, `.tsv` (either `.gz`, too), `.parquet` or `.xlsx`.
+    """Return the table in a file of one of the kinds that `TableFile` lists.
 
     A CSV file is comma-separated UTF-8 text whose first line names the columns, unless a `TableFile` says otherwise;
     quotes, Windows line ends and a byte order mark are understood.
@@ -207,7 +208,7 @@ def parquet_file(path: TableFile, wanted: list[str] | None) -> Iterator[tuple[An
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise OptionalDependencyError.of("pyarrow", "reading Parquet files") from None
-    with Path(path.path).open("rb") as handle:
+    with path.seekable() as handle:
         try:
             file = parquet.ParquetFile(handle)
             names = file.schema_arrow.names
@@ -226,8 +227,8 @@ def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
 
     with file.opened() as handle:
         content = handle.read()
-    check_header(file, content, wanted)
     options = {"sep": file.separator, "encoding": file.codec, "index_col": False, "low_memory": False}
+    options |= checked_opening(file, content, wanted).for_pandas
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
@@ -246,89 +247,7 @@ def exact_floats(pd: Any) -> dict[str, Any]:
     return {} if version >= (3, 1) else {"float_precision": "round_trip"}
 
 
-def check_header(file: TableFile, content: bytes, wanted: list[str] | None, raw: bool = False) -> list[str]:
-    """Return the names of the columns; raise FileFormatError if the header is invalid. For `raw` see `check_widths`."""
-    header = _header(file, content, raw)
-    if not header:
-        raise not_a_table(file, "it is empty")
-    if any("\ufffd" in name for name in header):
-        raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", OTHER_ENCODING)
-    _check_delimiter(file, content, wanted, header)
-    check_unique(file, header, wanted)
-    if wanted is not None and not set(wanted) <= set(header) and all(map(_is_number, header)):
-        problem = f"the first line ({listed(header, 4)}) holds numbers, not the names of the columns."
-        raise FileFormatError.of(file, problem, f"Add a header line, such as {','.join(wanted[:4])}.")
-    return header
-
-
-def _header(file: TableFile, content: bytes, raw: bool) -> list[str]:
-    """Return the fields of the first line; a field without a name gets the name that pandas gives it."""
-    with _fields_of_any_length():
-        fields = next(_csv_rows(file, content, raw), (0, []))[1]
-    return [name or f"Unnamed: {place}" for place, name in enumerate(fields)]
-
-
-def _check_delimiter(file: TableFile, content: bytes, wanted: list[str] | None, header: list[str]) -> None:
-    """Raise where another delimiter would give the columns that are wanted, or more than a single one."""
-    if set(wanted) <= set(header) if wanted is not None else len(header) > 1 or file.delimiter is not None:
-        return
-    for other in DELIMITERS:
-        found = _header(replace(file, delimiter=other), content, True)
-        if set(wanted) <= set(found) if wanted is not None else len(found) > 1:
-            shown = {"\t": "tab"}.get(other, f"'{other}'")
-            problem = f"its first line does not fit the delimiter {file.separator!r}; {shown} seems to be meant."
-            raise FileFormatError.of(file, problem, f"Say so: --delimiter {shown}, or TableFile(path, delimiter=...).")
-
-
-def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
-    """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass.
-
-    `raw` is for the tables of a schema: no field causes an error there, not even bytes that cannot be decoded.
-    """
-    with _fields_of_any_length():
-        rows = _csv_rows(file, content, raw)
-        width = len(next(rows)[1])
-        for line, fields in rows:
-            if len(fields) < width or any(fields[width:]):
-                problem = f"line {line} has {plural(len(fields), 'field')} where the header has {width}."
-                remedy = "Repair the line; quote fields that hold delimiters or line ends."
-                raise FileFormatError.of(file, problem, remedy)
-
-
-@contextlib.contextmanager
-def _fields_of_any_length() -> Iterator[None]:
-    """Allow fields of more than 131,072 characters, which pandas reads and the csv module refuses."""
-    before = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _csv_rows(file: TableFile, content: bytes, raw: bool) -> Iterator[tuple[int, list[str]]]:
-    """Return the line number (from 1) and the fields of each row; blank lines are no rows, as for pandas."""
-    errors = "replace" if raw else "strict"
-    text = io.TextIOWrapper(io.BytesIO(content), encoding=file.codec, errors=errors, newline="")
-    reader = csv.reader(text, delimiter=file.separator, skipinitialspace=raw)  # both as pandas is set to read
-    return ((reader.line_num, fields) for fields in reader if len(fields) > 1 or "".join(fields).strip())
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
 # -- errors ---------------------------------------------------------------------------------------------------------
-
-
-def check_unique(path: str | Path | TableFile, names: list[str], wanted: list[str] | None) -> None:
-    repeated = {name for name in set(names if wanted is None else wanted) if names.count(name) > 1}
-    if repeated:
-        problem = f"several columns are named {listed(sorted(repeated))}."
-        raise FileFormatError.of(path, problem, "Give each column its own name.")
 
 
 @contextlib.contextmanager
@@ -336,7 +255,11 @@ def reading(path: str | Path | TableFile) -> Iterator[None]:
     """Turn errors of reading a file into errors that name the file."""
     try:
         yield
+    except zipfile.BadZipFile as error:
+        raise damaged(path, error) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        if str(path).lower().endswith(".zip"):
+            raise damaged(path, error) from None
         problem = f"the gzip stream is truncated or damaged ({first_line(error)})."
         raise FileFormatError.of(path, problem, "Copy or compress the file again.") from None
     except OSError as error:
@@ -346,11 +269,6 @@ def reading(path: str | Path | TableFile) -> Iterator[None]:
         raise FileFormatError.of(path, f"not {named} text ({error.reason}).", OTHER_ENCODING) from None
     except csv.Error as error:
         raise not_a_table(path, str(error)) from None
-
-
-def not_a_table(path: str | Path | TableFile, reason: str) -> FileFormatError:
-    remedy = "A table is comma-separated text whose first line names the columns; say --delimiter where it has another."
-    return FileFormatError.of(path, f"not a CSV table ({reason}).", remedy)
 
 
 def first_line(error: BaseException) -> str:

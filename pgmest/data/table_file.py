@@ -1,4 +1,4 @@
-"""TableFile: a file of records, with its delimiter, its encoding and its sheet.
+"""TableFile: a file of records, with its delimiter, its encoding, its sheet, and where in it the table begins.
 
 A `TableFile` can be given wherever the path of a table can. The ending of the name decides what is left out.
 """
@@ -8,15 +8,24 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeGuard, cast
 
+from pgmest.data.zipped import member, opened_member
 from pgmest.errors import ArgumentError, FileFormatError, listed
 
 WRITTEN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-"""The endings of files that are written; those that are read are these and .xlsx."""
-READ = (*WRITTEN, ".xlsx")
+"""The endings of files that are written."""
+TEXTS = (".txt", ".txt.gz", ".dat", ".dat.gz", ".data", ".data.gz", ".tab", ".tab.gz")
+"""Endings of text files that do not say the delimiter, but for .tab."""
+INSIDE = (*WRITTEN, *TEXTS, ".xlsx")
+"""The endings of files that are read, also from a .zip file."""
+READ = (*INSIDE, ".zip")
+MOST_HEADER_ROWS = 9
+OPTIONS = ("delimiter", "encoding", "sheet", "skip", "header")
+"""The properties of a file that its name does not show, as a schema's `file:` has them."""
 
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 DELIMITERS = (",", ";", "\t", "|")
@@ -52,11 +61,15 @@ class TableFile:
     ('\t', '\t')
 
     Args:
-        path: of a `.csv`, `.tsv` (either may be gzipped, `.gz`), `.parquet` or `.xlsx` file.
+        path: of a `.csv`, `.tsv`, `.txt`, `.dat`, `.data` or `.tab` file (each may be gzipped, `.gz`), of a `.parquet`
+            or `.xlsx` file, or of a `.zip` file that holds one of these.
         delimiter: what stands between fields, one ASCII character, or its name: tab, comma, semicolon, space, pipe. By
-            default a tab in `.tsv` files, else a comma.
+            default a tab in `.tsv` and `.tab` files, else a comma.
         encoding: of a text file, as Python names it: "cp1252", "utf-16", "gb18030", ...; by default UTF-8.
         sheet: of a workbook, by name, or by number from 1; by default the first.
+        skip: the number of rows above the header, such as titles; rows without a value count.
+        header: the number of rows of the header, of which the first one names the columns; by default one. 0 or False
+            if there is none: the columns are then "column 1", "column 2", ..., or a list of names is given here.
         name: what errors call it; by default its path.
 
     Raises:
@@ -69,12 +82,19 @@ class TableFile:
     encoding: str | None = None
     sheet: str | int | None = None
     name: str | None = None
+    skip: int | None = None
+    header: int | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         check_encoding(self.encoding)
         if isinstance(self.sheet, bool) or not isinstance(self.sheet, str | int | None) or self.sheet in ("", 0):
             raise ArgumentError.of("sheet", self.sheet, "the name of a sheet, or its number from 1")
+        object.__setattr__(self, "header", checked_header(self.header))
+        if isinstance(self.skip, bool) or not isinstance(self.skip, int | None) or (self.skip or 0) < 0:
+            raise ArgumentError.of("skip", self.skip, "the number of rows above the header, a whole number")
+        if self.format == ".parquet" and (self.skip is not None or self.header is not None):
+            raise ArgumentError(f"{self.path} has the names of its columns: leave skip and header out.")
         given = [name for name in ("delimiter", "encoding") if getattr(self, name) is not None]
         if given and not self.is_text:
             raise ArgumentError(f"{self.path} is no text, so it has no {' and no '.join(given)}: leave that out.")
@@ -86,14 +106,20 @@ class TableFile:
 
     @property
     def format(self) -> str:
-        """The ending of the name, one of `READ`."""
-        return file_format(self.path, READ)
+        """The ending of the name, one of `INSIDE`; of a .zip file that of the table in it."""
+        found = file_format(self.path, READ)
+        return file_format(member(self.path, INSIDE), INSIDE) if found == ".zip" else found
 
     @property
-    def said(self) -> dict[str, str | int]:
-        """The delimiter, encoding and sheet that were given, in the form of a schema's `file:`."""
-        found = {name: getattr(self, name) for name in ("delimiter", "encoding", "sheet")}
-        return {name: value for name, value in found.items() if value is not None}
+    def zipped(self) -> bool:
+        """Return whether the table is in a .zip file."""
+        return file_format(self.path, READ) == ".zip"
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The options that were given, in the form of a schema's `file:`."""
+        found = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
     @property
     def is_text(self) -> bool:
@@ -101,9 +127,32 @@ class TableFile:
         return self.format not in (".parquet", ".xlsx")
 
     @property
+    def spaced(self) -> bool:
+        """Return whether the ending leaves the delimiter open, so that it may be a blank."""
+        return self.delimiter is None and self.format.startswith(TEXTS[:-2])
+
+    @property
     def separator(self) -> str:
         """The character between fields."""
-        return self.delimiter or ("\t" if self.format.startswith(".tsv") else ",")
+        return self.delimiter or ("\t" if self.format.startswith((".tsv", ".tab")) else ",")
+
+    @property
+    def header_rows(self) -> int:
+        """The number of rows that are the header; 0 if there is none."""
+        return 1 if self.header is None else self.header if isinstance(self.header, int) else 0
+
+    def names_without_header(self, columns: int) -> list[str]:
+        """Return the names of the columns of a table without a header.
+
+        Raises:
+            FileFormatError: another number of names was given.
+        """
+        if not isinstance(self.header, tuple):
+            return [f"column {place}" for place in range(1, columns + 1)]
+        if len(self.header) != columns:
+            problem = f"it has {columns} columns, but header lists {len(self.header)} names."
+            raise FileFormatError.of(self, problem, "List one name for each column.")
+        return list(self.header)
 
     @property
     def codec(self) -> str:
@@ -113,8 +162,18 @@ class TableFile:
 
     def opened(self) -> IO[bytes]:
         """Open the file and return its bytes, unzipped."""
+        if self.zipped:
+            found = opened_member(self.path, member(self.path, INSIDE))
+            return cast(IO[bytes], gzip.open(found, "rb")) if self.format.endswith(".gz") else found
         zipped = self.format.endswith(".gz")
         return cast(IO[bytes], gzip.open(self.path, "rb")) if zipped else Path(self.path).open("rb")
+
+    def seekable(self) -> IO[bytes]:
+        """Open the file for reading here and there; a table in a .zip file is read into memory."""
+        if not self.zipped:
+            return Path(self.path).open("rb")
+        with self.opened() as found:
+            return io.BytesIO(found.read())
 
     def text(self) -> TextIO:
         """Return the text of the file with its line ends; reading it raises UnicodeError where it cannot be decoded."""
@@ -126,17 +185,15 @@ def is_file(table: Any) -> TypeGuard[str | Path | TableFile]:
     return isinstance(table, str | Path | TableFile)
 
 
-def table_file(
-    table: str | Path | TableFile,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | int | None = None,
-) -> TableFile:
-    """Return the file of a table; the arguments fill in what the `TableFile` leaves out."""
+def table_file(table: str | Path | TableFile, **options: Any) -> TableFile:
+    """Return the file of a table; the options, those of `TableFile`, fill in what it leaves out and can have."""
     file = table if isinstance(table, TableFile) else TableFile(table)
-    text = {"delimiter": delimiter, "encoding": encoding} if file.is_text else {}
-    options = {**text, **({"sheet": sheet} if file.format == ".xlsx" else {})}
-    return replace(file, **{name: value for name, value in options.items() if getattr(file, name) is None})
+    if not options:
+        return file
+    text = ("delimiter", "encoding") if file.is_text else ()
+    rows = ("skip", "header") if file.format != ".parquet" else ()
+    known = {*text, *rows, *(["sheet"] if file.format == ".xlsx" else [])}
+    return replace(file, **{name: options[name] for name in known & set(options) if getattr(file, name) is None})
 
 
 def file_format(path: str | Path | TableFile, formats: tuple[str, ...] = WRITTEN) -> str:
@@ -149,7 +206,7 @@ def file_format(path: str | Path | TableFile, formats: tuple[str, ...] = WRITTEN
     for ending in formats:
         if name.endswith(ending):
             return ending
-    remedy = f"The name must end in {listed(formats)}."
+    remedy = f"The name must end in {listed(formats, len(READ))}."
     if name.endswith((".xls", ".xlsm", ".ods", ".xlsb")):
         remedy += " Save the workbook as .xlsx."
     elif name.endswith(".xlsx"):
@@ -170,6 +227,21 @@ def checked_delimiter(delimiter: str | None) -> str | None:
         allowed = f"one character such as ; or |, or one of {listed(list(NAMED_DELIMITERS))}"
         raise ArgumentError.of("delimiter", delimiter, allowed)
     return found
+
+
+def checked_header(header: Any) -> int | tuple[str, ...] | None:
+    """Return `header` as a number of rows, as a tuple of names, or None.
+
+    Raises:
+        ArgumentError: it is none of these.
+    """
+    if header is None or (isinstance(header, int) and 0 <= header <= MOST_HEADER_ROWS):
+        return None if header is None else int(header)
+    names = list(header) if isinstance(header, Sequence) and not isinstance(header, str | bytes) else []
+    if names and all(isinstance(name, str) and name.strip() for name in names) and len(set(names)) == len(names):
+        return tuple(names)
+    allowed = f"the number of its rows (0 for no header, at most {MOST_HEADER_ROWS}), or a list of names, no two alike"
+    raise ArgumentError.of("header", header, allowed)
 
 
 def check_encoding(encoding: str | None) -> None:

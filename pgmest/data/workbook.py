@@ -6,9 +6,10 @@ import contextlib
 import warnings
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import chain, islice
 from typing import Any
 
+from pgmest.data.csv_header import joined_names
 from pgmest.data.table_file import TableFile
 from pgmest.errors import FileFormatError, OptionalDependencyError, PgmestError, listed
 
@@ -19,14 +20,27 @@ Row = tuple[Any, ...]
 def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
     """The names of the columns of a sheet, and its rows, read one after the other.
 
-    The first row that has anything in it names the columns; a column without a name is left out. Values have the types
-    of their cells; of a formula it is the result that was stored with it. Empty rows are left out, but between the
-    values of a single column, where they are missing values.
+    The first row that has anything in it names the columns, unless the file's `skip` and `header` say otherwise; a
+    column without a name is left out. Values have the types of their cells; of a formula it is the result that was
+    stored with it. Empty rows are left out, but between the values of a single column, where they are missing values.
 
     Raises:
         FileFormatError: not a whole workbook, or no such sheet.
         OptionalDependencyError: no openpyxl.
     """
+    with _sheet_rows(file) as sheet:
+        rows = islice(sheet, file.skip or 0, None)
+        header = list(islice(filter(_has_values, rows), max(file.header_rows, 1)))
+        names = _names(file, header)
+        if not names:
+            raise FileFormatError.of(file, "its sheet is empty.", "Name the sheet that has the table: --sheet.")
+        records = rows if file.header_rows else chain(header, rows)
+        yield list(names.values()), _filled(records, list(names))
+
+
+@contextlib.contextmanager
+def _sheet_rows(file: TableFile) -> Iterator[Iterator[Row]]:
+    """All rows of a sheet; raise as `workbook_rows`."""
     try:
         import openpyxl
         from openpyxl.utils.exceptions import InvalidFileException
@@ -39,24 +53,53 @@ def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
         ValueError,
         SyntaxError,
     )  # XML's ParseError is one
-    with Path(file.path).open("rb") as handle:
+    with file.seekable() as handle:
         try:
             book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
         except damaged as error:
             raise _damaged(file, error) from None
         try:
-            rows = _sheet(file, book).iter_rows(values_only=True)
-            header = next((row for row in rows if any(cell is not None for cell in row)), ())
-            places = [place for place, name in enumerate(header) if name is not None and str(name).strip()]
-            if not places:
-                raise FileFormatError.of(file, "its sheet is empty.", "Name the sheet that has the table: --sheet.")
-            yield [str(header[place]).strip() for place in places], _filled(rows, places)
+            yield _sheet(file, book).iter_rows(values_only=True)
         except PgmestError:
             raise
         except damaged as error:
             raise _damaged(file, error) from None
         finally:
             book.close()
+
+
+def first_sheet_rows(file: TableFile, rows: int) -> list[tuple[int, list[str]]]:
+    """Return the numbers, from 0, and the cells as texts of the first rows of a sheet that are not empty.
+
+    Raises:
+        FileFormatError, OptionalDependencyError: as for `workbook_rows`.
+    """
+    with _sheet_rows(file) as sheet:
+        first = islice(((number, row) for number, row in enumerate(sheet) if _has_values(row)), rows)
+        cells = [(number, [_cell_text(cell) for cell in row]) for number, row in first]
+    left = min((place for _, row in cells for place, cell in enumerate(row) if cell), default=0)
+    return [(number, row[left:]) for number, row in cells]
+
+
+def _has_values(row: Row) -> bool:
+    return any(cell is not None for cell in row)
+
+
+def _cell_text(cell: Any) -> str:
+    """Return a cell as text, by which the header is recognized."""
+    return "" if cell is None else cell.isoformat(" ") if hasattr(cell, "hour") else str(cell).strip()
+
+
+def _names(file: TableFile, header: list[Row]) -> dict[int, str]:
+    """Return the names of the columns by the place of each; columns without a name are left out."""
+    if not header:
+        return {}
+    if file.header_rows == 0:
+        places = [place for place, cell in enumerate(header[0]) if cell is not None]
+        width = max(places) + 1 - min(places)
+        return dict(zip(range(min(places), max(places) + 1), file.names_without_header(width), strict=True))
+    names = joined_names([["" if cell is None else str(cell).strip() for cell in row] for row in header])
+    return {place: name for place, name in enumerate(names) if name}
 
 
 def _sheet(file: TableFile, book: Any) -> Any:

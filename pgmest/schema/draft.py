@@ -6,14 +6,16 @@ import itertools
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pgmest.data.beginning import beginning_of
 from pgmest.data.chunked_reader import read_pieces
-from pgmest.data.table_file import TableFile, is_file
+from pgmest.data.table_file import TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
 from pgmest.schema.column import SchemaColumn
@@ -74,7 +76,8 @@ def draft(table: Any, *, bought: bool = False) -> str:
     identifiers or free text are left out, with a comment. Currency signs, thousands separators, formats of dates (day
     first where both are possible), capital and small letters, and numbers that mean missing values, such as -99,
     are proposed; a few odd values do not change what a column is. Orders and sums that hold in all rows stand at the
-    end, as comments.
+    end, as comments. Of a file, titles above the header, a second row of the header, a missing header and the delimiter
+    of a `.txt` file are guessed on strong evidence; a warning says so, and `file:` in the draft has the result.
 
     >>> import pandas as pd
     >>> text = draft(pd.DataFrame({"age": [23, 58, 41], "sex": ["F", "M", "F"]}))
@@ -99,6 +102,7 @@ def draft(table: Any, *, bought: bool = False) -> str:
         DataError: the table has no rows or no columns.
         FileFormatError, ArgumentError: as for `Schema.encode`.
     """
+    table, notes = _located(table)
     columns = _columns(table)
     if not columns or not len(next(iter(columns.values()))):
         named = table if is_file(table) else "the table"
@@ -106,7 +110,7 @@ def draft(table: Any, *, bought: bool = False) -> str:
             f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
         )
     lines = itertools.chain.from_iterable(_entry(name, values, bought) for name, values in columns.items())
-    text = HEADER.replace("columns:\n", _file_line(table) + "columns:\n") + "\n".join(lines) + "\n" + FOOTER
+    text = HEADER.replace("columns:\n", _file_lines(table, notes) + "columns:\n") + "\n".join(lines) + "\n" + FOOTER
     proposed = [] if bought else [f"#   - {line}  {PRIVATE_MARK}" for line in _proposed(text, columns)]
     return text + (PROPOSED + "\n".join(proposed) + "\n" if proposed else "")
 
@@ -133,11 +137,22 @@ def _columns_of(text: str) -> Sequence[SchemaColumn]:
     return Schema.parse(text).described if re.search(r"^  [^ #]", text, re.MULTILINE) else ()
 
 
-def _file_line(table: Any) -> str:
-    """Return the lines that say how the file is read, if the caller said so."""
+def _located(table: Any) -> tuple[Any, Sequence[str]]:
+    """Return a file with the place where its table begins, and what was decided about it, which is also a warning."""
+    if not is_file(table):
+        return table, ()
+    found = beginning_of(table_file(table))
+    for note in found.notes:
+        warnings.warn(note, stacklevel=3)
+    return found.file, (*found.decided, *found.doubts)
+
+
+def _file_lines(table: Any, notes: Sequence[str]) -> str:
+    """Return the lines that say how the file is read, if the caller said so or it was guessed."""
     said = table.said if isinstance(table, TableFile) else {}
-    options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in said.items())
-    return f"file: {{{options}}}\n" if options else ""
+    options = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
+    told = "".join(f"# GUESSED OF THE FILE: {note.upper()}.\n" for note in notes)
+    return told + (f"file: {{{options}}}\n" if options else "")
 
 
 def _columns(table: Any) -> dict[str, np.ndarray]:

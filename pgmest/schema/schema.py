@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.files import read_text
+from pgmest.data.beginning import beginning_of
 from pgmest.data.dataset import Dataset
-from pgmest.data.table_file import READ, TableFile, is_file, table_file
+from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
 from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
 from pgmest.schema.categorical import Boolean, Categorical
@@ -69,7 +71,7 @@ class Schema:
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
         description: all that it says, as plain data of the file's form; `from_dict` reads it.
-        file: how the file of the private table is read, where its name does not say it: delimiter, encoding, sheet.
+        file: how the file of the private table is read, where its name does not say it: options of a `TableFile`.
         bought: the columns of which something is to be bought first, by name; `columns` has the others alone, and
             nothing can be coded (`pgmest.synthesizer.purchase`).
         described: all columns of the table, as they are described, in the order of its columns.
@@ -220,9 +222,9 @@ class Schema:
         The dataset says so in `records_per_person`, which the neighboring relation follows.
 
         Args:
-            table: a dataframe of any library, or the path of a `.csv`, `.tsv` (either `.gz`, too), `.parquet` or
-                `.xlsx` file, or a `TableFile`. What neither says of the file the schema's `file:` does. The fields of
-                CSV are text, read as what the schema says.
+            table: a dataframe of any library, or the path of a file, or a `TableFile`, which lists the kinds of files.
+                What neither says of the file the schema's `file:` does. The fields of CSV are text, read as what the
+                schema says.
             key: 16 secret bytes that fix which rows of a person stay, where there is a unit; by default new ones from
                 the operating system for each call.
 
@@ -252,7 +254,13 @@ class Schema:
         from pgmest.schema.check import check
 
         self.check_settled()
-        return check(self, self.table_file(table))
+        table = self.table_file(table)
+        if is_file(table):
+            found = beginning_of(table)
+            if found.file.header != 0 and found.file != table:
+                said = f"{table}: " + "; ".join(found.decided)
+                warnings.warn(f"{said}: so it seems, but the schema does not say so (file:)", stacklevel=2)
+        return check(self, table)
 
     def table_file(self, table: Any) -> Any:
         """A path, with what `file:` says of how it is read; any other table as it is.
@@ -308,8 +316,8 @@ class Schema:
 
 def _file_options(node: SchemaNode) -> dict[str, Any]:
     """`file:` as options of a `TableFile`."""
-    fields = node.fields(("delimiter", "encoding", "sheet"))
-    options: dict[str, Any] = {name: inner.scalar() for name, inner in fields.items()}
+    fields = node.fields(OPTIONS)
+    options: dict[str, Any] = {name: inner.plain() for name, inner in fields.items()}
     for name, value in options.items():
         try:
             TableFile("table.xlsx" if name == "sheet" else "table.csv", **{name: value})

@@ -140,8 +140,10 @@ def test_options_that_cannot_be(options, words):
 def test_options_of_files_that_have_none():
     with pytest.raises(ArgumentError, match=r"no text, so it has no delimiter and no encoding"):
         TableFile("table.parquet", ";", "utf-8")
-    assert table_file("table.parquet", ";", "utf-8").said == {}  # a schema's, for another file, are not meant for it
-    assert table_file(TableFile("table.csv", "|"), ";").delimiter == "|"
+    assert (
+        table_file("table.parquet", delimiter=";", encoding="utf-8", header=2).said == {}
+    )  # a schema's, for another file, are not meant for it
+    assert table_file(TableFile("table.csv", "|"), delimiter=";").delimiter == "|"
     with pytest.raises(FileFormatError, match="read, not written"):
         file_format("out.xlsx")
     with pytest.raises(FileFormatError, match=r"Save the workbook as \.xlsx"):

@@ -1,0 +1,188 @@
+"""The first rows of a text file: which of them name the columns, and whether all others have as many fields."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pgmest.data.table_file import DELIMITERS, TableFile
+from pgmest.errors import FileFormatError, listed, plural
+
+OTHER_ENCODING = "Save it as UTF-8, or say its encoding (--encoding cp1252); a compressed file must end in .gz."
+SEARCHED = 30
+"""The number of rows among which the names of the columns are looked for, to be named in an error."""
+
+
+class Opening(NamedTuple):
+    """The beginning of a text file.
+
+    Attributes:
+        names: the names of the columns.
+        skipped: the numbers, from 0, of the rows that are neither records nor the row that pandas reads the names from.
+        in_file: whether pandas reads the names from the first row that is left.
+    """
+
+    names: list[str]
+    skipped: list[int]
+    in_file: bool
+
+    @property
+    def for_pandas(self) -> dict[str, Any]:
+        """The options of `pandas.read_csv`."""
+        named = {} if self.in_file else {"header": None, "names": self.names}
+        return {"skiprows": self.skipped or None, **named}
+
+
+def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, raw: bool = False) -> Opening:
+    """Return the beginning of a file; `raw` is as for `check_widths`.
+
+    Raises:
+        FileFormatError: the header is invalid, or lacks a wanted column for a reason that can be seen.
+    """
+    found = _opening(file, content, raw)
+    if found is None:
+        raise not_a_table(file, "it is empty")
+    if any("\ufffd" in name for name in found.names):
+        raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", OTHER_ENCODING)
+    _check_delimiter(file, content, wanted, found.names)
+    check_unique(file, found.names, wanted)
+    if wanted is not None and not set(wanted) <= set(found.names):
+        _check_place(file, content, wanted, found.names)
+    return found
+
+
+def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
+    """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass.
+
+    `raw` is for the tables of a schema: no field causes an error there, not even bytes that cannot be decoded.
+    """
+    with _fields_of_any_length():
+        rows = _filled(numbered_rows(file, content, raw), file.skip or 0)
+        first = next(rows)
+        width = len(first[2])
+        if file.header_rows == 0:
+            width = len(file.names_without_header(width))
+        for _, line, fields in islice(rows, max(file.header_rows - 1, 0), None):
+            if len(fields) < width or any(fields[width:]):
+                problem = f"line {line} has {plural(len(fields), 'field')} where the header has {width}."
+                remedy = "Repair the line; quote fields that hold delimiters or line ends."
+                raise FileFormatError.of(file, problem, remedy)
+
+
+def first_rows(file: TableFile, content: bytes, rows: int) -> list[tuple[int, list[str]]]:
+    """Return the numbers, from 0, and the fields of the first rows that are not blank; the text may be cut off."""
+    with _fields_of_any_length():
+        return [(number, fields) for number, _, fields in islice(_filled(numbered_rows(file, content, True), 0), rows)]
+
+
+def numbered_rows(file: TableFile, content: bytes, raw: bool) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the number of each row, from 0, its last line, from 1, and its fields; blank lines are rows, too."""
+    errors = "replace" if raw else "strict"
+    text = io.TextIOWrapper(io.BytesIO(content), encoding=file.codec, errors=errors, newline="")
+    reader = csv.reader(text, delimiter=file.separator, skipinitialspace=raw)  # both as pandas is set to read
+    return ((number, reader.line_num, fields) for number, fields in enumerate(reader))
+
+
+def joined_names(header: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names in a header of several rows.
+
+    They are those of the first row, where these are all there and differ. Else a name that occurs twice, or has empty
+    ones to its right, has the name of the second row behind it, and so do those empty ones.
+
+    >>> joined_names([["id", "pets", ""], ["", "cat", "dog"]])
+    ['id', 'pets cat', 'pets dog']
+    """
+    names = [name.strip() for name in header[0]]
+    if len(header) < 2 or (all(names) and len(set(names)) == len(names)):
+        return list(header[0])
+    joined, above = [], ""
+    for place, name in enumerate(names):
+        above = name or above
+        below = header[1][place].strip() if place < len(header[1]) else ""
+        shared = not name or names.count(name) > 1 or names[place + 1 : place + 2] == [""]
+        joined.append(f"{above} {below}".strip() if shared else name)
+    return joined
+
+
+def check_unique(path: str | Path | TableFile, names: list[str], wanted: list[str] | None) -> None:
+    """Raise FileFormatError if several columns have one name, of those wanted."""
+    repeated = {name for name in set(names if wanted is None else wanted) if names.count(name) > 1}
+    if repeated:
+        problem = f"several columns are named {listed(sorted(repeated))}."
+        raise FileFormatError.of(path, problem, "Give each column its own name.")
+
+
+def not_a_table(path: str | Path | TableFile, reason: str) -> FileFormatError:
+    """Return the error of a text that is no table."""
+    remedy = "A table is comma-separated text whose first line names the columns; say --delimiter where it has another."
+    return FileFormatError.of(path, f"not a CSV table ({reason}).", remedy)
+
+
+def _opening(file: TableFile, content: bytes, raw: bool) -> Opening | None:
+    with _fields_of_any_length():
+        rows = _filled(numbered_rows(file, content, raw), file.skip or 0)
+        header = list(islice(rows, max(file.header_rows, 1)))
+    if not header:
+        return None
+    if file.header_rows == 0:
+        return Opening(file.names_without_header(len(header[0][2])), list(range(header[0][0])), False)
+    names = joined_names([fields for _, _, fields in header])
+    named = [name or f"Unnamed: {place}" for place, name in enumerate(names)]  # as pandas does it
+    if file.header_rows == 1:
+        return Opening(named, list(range(header[0][0])), True)
+    return Opening(named, list(range(header[-1][0] + 1)), False)
+
+
+def _filled(rows: Iterator[tuple[int, int, list[str]]], skip: int) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the rows from a number on; blank lines are left out, as by pandas."""
+    return ((n, line, row) for n, line, row in rows if n >= skip and (len(row) > 1 or "".join(row).strip()))
+
+
+def _check_delimiter(file: TableFile, content: bytes, wanted: list[str] | None, header: list[str]) -> None:
+    """Raise where another delimiter would give the columns that are wanted, or more than a single one."""
+    if set(wanted) <= set(header) if wanted is not None else len(header) > 1 or file.delimiter is not None:
+        return
+    for other in (*DELIMITERS, *([" "] if file.spaced else [])):
+        found = _opening(replace(file, delimiter=other, header=file.header_rows), content, True)
+        names = found.names if found else []
+        if set(wanted) <= set(names) if wanted is not None else len(names) > 1:
+            shown = {"\t": "tab", " ": "space"}.get(other, f"'{other}'")
+            problem = f"its first line does not fit the delimiter {file.separator!r}; {shown} seems to be meant."
+            raise FileFormatError.of(file, problem, f"Say so: --delimiter {shown}, or TableFile(path, delimiter=...).")
+
+
+def _check_place(file: TableFile, content: bytes, wanted: list[str], header: list[str]) -> None:
+    """Raise where the wanted names stand in another row, or the first row holds numbers."""
+    for number, fields in first_rows(file, content, SEARCHED):
+        if set(wanted) <= set(fields):
+            problem = f"the names of the columns are in row {number + 1} of the file."
+            remedy = f"Say so: --skip {number}, or file: {{skip: {number}}} in a schema."
+            raise FileFormatError.of(file, problem, remedy)
+    if file.header_rows and all(map(_is_number, header)):
+        problem = f"the first line ({listed(header, 4)}) holds numbers, not the names of the columns."
+        remedy = f"Add a header line, such as {','.join(wanted[:4])}, or say header: [{', '.join(wanted[:4])}]."
+        raise FileFormatError.of(file, problem, remedy)
+
+
+@contextlib.contextmanager
+def _fields_of_any_length() -> Iterator[None]:
+    """Allow fields of more than 131,072 characters, which pandas reads and the csv module refuses."""
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
