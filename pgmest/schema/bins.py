@@ -67,6 +67,28 @@ def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
     return edges
 
 
+def with_points(
+    fields: dict[str, SchemaNode], starts: Sequence[Any], high: Any, read: Any, following: Any
+) -> tuple[Any, ...]:
+    """Return the starts of bins of which each number of `points:` is one of its own, so that it is drawn exactly.
+
+    Args:
+        fields: the description of the column.
+        starts, high: its bins without the points.
+        read: returns the number that a node says.
+        following: returns the least number above a number, where the next bin starts.
+    """
+    made = set(starts)
+    for item in fields["points"].items() if "points" in fields else ():
+        point = read(item)
+        if not starts[0] <= point <= high:
+            item.fail(f"must be within the bounds of the column, not {item.shown}.")
+        after = following(point)
+        made = {start for start in made if not point < start < after} | {point}
+        made |= {after} if after <= high else set()
+    return tuple(sorted(made))
+
+
 def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[Any]:
     """`edges: [a, b, c]`: bins from a to below b, and from b to c (of whole numbers: to below c)."""
     for key in ("min", "max", "bins", "width"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +14,11 @@ import numpy as np
 
 from pgmest.data.values import Values
 from pgmest.errors import listed
+from pgmest.schema.bins import bin_expression
 from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import code_of, text_of
+from pgmest.schema.readings import code_of, real_of, text_of
 
 Value = str | int | float | bool
 
@@ -26,7 +30,8 @@ class Categorical(SchemaColumn):
     Values match by how they are written (`readings.text_of`): numbers the listed text, text the listed number; true
     and false in capitals or small letters.
 
-    A listed number also meets text with more decimals, 22 the text 22.0.
+    A listed number also meets text with more decimals, 22 the text 22.0. With `outside: clip` a number that is not
+    listed counts as the nearest one in a list of numbers, and any other value as the first one.
 
     Attributes:
         values: the listed ones.
@@ -55,9 +60,12 @@ class Categorical(SchemaColumn):
         if other is not None and written(other) in keys:
             fields["other"].fail(f"must be a value that is not listed, not {other!r}.")
         if other is None and not missing and "outside" not in fields:
-            node.fail("must say what becomes of other values: other: <label>, or missing: true, or outside: error.")
-        allowed = ("missing",) if other is None and missing else ("other",) if other is not None else ()
-        outside = outside_key(fields, allowed or ("error",), missing)
+            node.fail(
+                "must say what becomes of other values: other: <label>, or missing: true, or outside: error. With "
+                "outside: clip they become the nearest listed number, or the first listed text."
+            )
+        allowed = ("other",) if other is not None else ("missing", "clip") if missing else ("error", "clip")
+        outside = outside_key(fields, allowed, missing)
         spellings = _spellings(fields.get("aliases"), dict(zip(keys, range(len(keys)), strict=True)))
         ignore_case = "ignore_case" in fields and fields["ignore_case"].flag()
         markers -= {*keys, *dict(spellings)}
@@ -94,23 +102,56 @@ class Categorical(SchemaColumn):
         found = [code_of(text_of(value), self._known, self._folded, self._numbers) for value in distinct]
         codes = np.array(found, dtype=np.int64)[positions]
         outside = codes < 0
+        if self._clips:
+            near = np.array([self._nearest(real_of(value)) for value in distinct], dtype=np.int64)[positions]
+            return Found(np.where(outside, near, codes), outside, np.zeros_like(outside))
         return Found(np.where(outside, self.outside_code, codes), outside, np.zeros_like(outside))
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
+        """Return the codes of listed values; of others -2 less that of the nearest number, or -1 if there is none."""
         import narwhals as nw
 
-        return Reading(column.lookup(self._known, self._folded, self._numbers), nw.lit(False), nw.lit(False))
+        codes = column.lookup(self._known, self._folded, self._numbers)
+        if self._clips:
+            order, middles = self._middles
+            number, unreadable, _ = column.real()
+            near = nw.when(unreadable | number.is_null()).then(nw.lit(-1))
+            near = near.otherwise(-2 - bin_expression(number, [-math.inf, *middles], order))
+            codes = nw.when(codes >= 0).then(codes).otherwise(near)
+        return Reading(codes, nw.lit(False), nw.lit(False))
 
     def place_in_engine(self, reading: Reading) -> EngineFound:
         import narwhals as nw
 
         outside = reading.number < 0
-        return EngineFound(nw.when(outside).then(nw.lit(self.outside_code)).otherwise(reading.number), outside)
+        code = nw.when(outside).then(nw.lit(self.outside_code)).otherwise(reading.number)
+        if self._clips:
+            code = nw.when(reading.number < -1).then(-2 - reading.number).otherwise(code)
+        return EngineFound(code, outside)
+
+    @property
+    def _clips(self) -> bool:
+        """Return whether numbers that are not listed count as the nearest one."""
+        return self.outside == "clip" and 0 < len(self._numbers) == len(self.values)
+
+    @cached_property
+    def _middles(self) -> tuple[list[int], list[float]]:
+        """The codes of the listed numbers in ascending order, and the middles between these."""
+        numbers = [float(text) for text in self._numbers]
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        return order, [numbers[a] / 2 + numbers[b] / 2 for a, b in itertools.pairwise(order)]
+
+    def _nearest(self, number: float) -> int:
+        """Return the code of the nearest listed number, and of NaN the code of what is no number."""
+        order, middles = self._middles
+        return self.outside_code if math.isnan(number) else order[bisect.bisect_right(middles, number)]
 
     @property
     def outside_code(self) -> int:
-        """The code of values that are not listed."""
-        return self.gap_code if self.other is None else len(self.values)
+        """The code of values that are not listed, unless they count as the nearest number."""
+        if self.other is None:
+            return 0 if self.outside == "clip" else self.gap_code
+        return len(self.values)
 
     @cached_property
     def _known(self) -> dict[str, int]:

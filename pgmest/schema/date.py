@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmest.data.dates import days_of
 from pgmest.data.values import Values
-from pgmest.schema.bins import whole_bin_expression, whole_bins
+from pgmest.schema.bins import whole_bin_expression, whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import Grid, Numbers, whole_points
@@ -27,6 +27,8 @@ UNITS: dict[str, Literal["D", "M", "Y"]] = {"day": "D", "month": "M", "year": "Y
 class Date(Grid):
     """Days from `min` to `max`, in bins of `width` days, months or years (`unit`), or in `bins` bins, or by `edges`.
 
+    Each of the `points`, days such as 1900-01-01 that many records have, is a bin of its own.
+
     Numbers are days since 1970-01-01. The time of day is dropped; the day is the one on the clock of the place that the
     value is from: 23:30 at -05:00 is not yet tomorrow. A drawn value is a day, uniform within its bin.
 
@@ -42,7 +44,7 @@ class Date(Grid):
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Date:
-        fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "unit", "format"))
+        fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit", "format"))
         missing, markers = gap_keys(fields)
         unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
         high, starts = whole_bins(node, fields, lambda bound: int(_day(bound).astype(f"M8[{unit}]").astype(int)))
@@ -54,7 +56,8 @@ class Date(Grid):
                 fields["max"].fail(f"must be at least min ({fields['min'].shown}), not {fields['max'].shown}.")
         outside = outside_key(fields, ("clip",), missing)
         form = _format(fields["format"]) if "format" in fields else None
-        return cls(name, missing, markers, outside, node.place, tuple(days), last, form)
+        starts = with_points(fields, days, last, lambda day: int(_day(day).astype(int)), lambda day: day + 1)
+        return cls(name, missing, markers, outside, node.place, starts, last, form)
 
     def numbers(self, values: Values) -> Numbers:
         if values.array.dtype.kind == "M":

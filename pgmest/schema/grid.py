@@ -5,13 +5,15 @@ from __future__ import annotations
 import abc
 import itertools
 import math
+import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pgmest.data.values import Values
-from pgmest.schema.bins import bin_expression, real_edges, uniform, whole_bin_expression, whole_bins
+from pgmest.schema.bins import bin_expression, real_edges, uniform, whole_bin_expression, whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
@@ -20,7 +22,7 @@ from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
 if TYPE_CHECKING:
     import narwhals as nw
 
-RANGE_KEYS = ("min", "max", "bins", "width", "edges")
+RANGE_KEYS = ("min", "max", "bins", "width", "edges", "points")
 WRITING_KEYS = ("ignore", "decimal")
 
 
@@ -210,7 +212,8 @@ class Grid(SchemaColumn):
 class Integer(Grid):
     """Whole numbers from `min` to `max`, one a bin, or `width` a bin, or in `bins` bins of nearly equal width.
 
-    Other numbers count as the whole one below.
+    Each of the `points`, numbers such as 0 that many records have, is a bin of its own. Other numbers than whole ones
+    count as the whole one below.
 
     Attributes:
         writing: how texts write numbers.
@@ -227,6 +230,7 @@ class Integer(Grid):
         fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS))
         missing, markers = gap_keys(fields)
         high, starts = whole_bins(node, fields, _bound)
+        starts = with_points(fields, starts, high, _bound, lambda number: number + 1)
         outside = outside_key(fields, ("clip",), missing)
         return cls(name, missing, markers, outside, node.place, starts, high, Writing.from_fields(fields))
 
@@ -267,6 +271,9 @@ class Integer(Grid):
 class Real(Grid):
     """Numbers from `min` to `max` in `bins` bins of equal width, in bins of `width`, or between `edges`.
 
+    Each of the `points`, numbers such as 0 that many records have, is a bin of its own; with `decimals`, so is what is
+    cut down to that number.
+
     Attributes:
         decimals: drawn values have at most that many decimal places; None for all.
         writing: how texts write numbers.
@@ -287,9 +294,15 @@ class Real(Grid):
         outside = outside_key(fields, ("clip",), missing)
         decimals = min(fields["decimals"].integer(0), 300) if "decimals" in fields else None
         writing = Writing.from_fields(fields)
-        column = cls(name, missing, markers, outside, node.place, tuple(edges[:-1]), edges[-1], decimals, writing)
         if decimals is not None and not max(abs(edges[0]), abs(edges[-1])) * 10.0**decimals < 2**53:
             fields["decimals"].fail(f"of {decimals} are more than numbers of that size have.")
+        read = partial(_multiple, decimals=decimals)
+        starts = with_points(fields, edges[:-1], edges[-1], read, lambda point: float(following(point, decimals)))
+        column = cls(name, missing, markers, outside, node.place, starts, edges[-1], decimals, writing)
+        if "points" in fields and decimals is not None:  # rounding can leave nothing between an edge and a point
+            kept = column.points[0] <= column.points[1]
+            kept[0] = True
+            column = replace(column, starts=tuple(itertools.compress(starts, kept)))
         if decimals is not None and (column.points[0] > column.points[1]).any():
             fields["decimals"].fail(
                 f"of {decimals} leaves some bins without a value; take more decimals or wider bins."
@@ -328,7 +341,8 @@ class Real(Grid):
     def points(self) -> tuple[np.ndarray, np.ndarray]:
         starts, scale = np.array([*self.starts, self.high]), self.units_of_one
         if self.decimals is None:
-            return starts[:-1], np.array([*np.nextafter(starts[1:-1], -np.inf), self.high])
+            last = np.array([*np.nextafter(starts[1:-1], -np.inf), self.high])
+            return starts[:-1], np.where(self._alone, starts[:-1], last)
         bins = np.arange(self.regular)
         first, last = np.ceil(starts[:-1] * scale) - 1, np.floor(starts[1:] * scale) + 1
         for _ in range(2):  # rounding can put a multiple on the wrong side of an edge
@@ -337,9 +351,22 @@ class Real(Grid):
         return first.astype(np.int64), last.astype(np.int64)
 
     def labels(self) -> list[str]:
-        edges = [f"{edge:.6g}" for edge in (*self.starts, self.high)]
-        texts = [f"[{a}, {b})" for a, b in itertools.pairwise(edges)]
-        return [*texts[:-1], f"{texts[-1][:-1]}]"]
+        edges, texts, alone = [f"{edge:.6g}" for edge in (*self.starts, self.high)], [], self._alone
+        for code, (first, last) in enumerate(itertools.pairwise(edges)):
+            after = self.decimals is None and code > 0 and alone[code - 1]
+            opening = f"({edges[code - 1]}" if after else f"[{first}"
+            closing = "]" if code == self.regular - 1 else ")"
+            texts.append(first if alone[code] else f"{opening}, {last}{closing}")
+        return texts
+
+    @cached_property
+    def _alone(self) -> np.ndarray:
+        """Which bins hold one number, shape (codes,)."""
+        after = following(np.array(self.starts), self.decimals)
+        return np.append(after[:-1] == self.starts[1:], self.high < after[-1])
+
+    def _last(self, code: int) -> float:
+        return self.starts[code] if self._alone[code] else super()._last(code)
 
     def written(self, number: float) -> str:
         return f"{number:.12g}"
@@ -349,6 +376,25 @@ class Real(Grid):
 
     def expected(self) -> str:
         return f"numbers {super().expected()}"
+
+
+def following(numbers: Any, decimals: int | None) -> Any:
+    """Return the least number above each of that many decimal places; above 0 the least that no machine takes for 0.
+
+    >>> float(following(0.07, 2)), bool(following(12.0, None) > 12.0)
+    (0.08, True)
+    """
+    if decimals is None:
+        return np.maximum(np.nextafter(numbers, math.inf), numbers + sys.float_info.min)
+    return (np.round(numbers * 10.0**decimals) + 1) / 10.0**decimals
+
+
+def _multiple(node: SchemaNode, decimals: int | None) -> float:
+    """Return the number that a node says, which must have no more decimal places than the column."""
+    number = float(node.number())
+    if decimals is not None and round(number * 10.0**decimals) / 10.0**decimals != number:
+        node.fail(f"must have at most {decimals} decimal places, as the column, not {node.shown}.")
+    return number
 
 
 def whole_points(starts: tuple[float, ...], high: float) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,8 @@ def categorical(draw):
 @st.composite
 def codebook(draw):
     numbers = draw(st.lists(st.integers(-99, 99), min_size=2, max_size=6, unique=True))
-    return {"type": "categorical", "values": numbers[1:], "other": numbers[0]}
+    rest = draw(st.sampled_from(({"other": numbers[0]}, {"outside": "clip"})))
+    return {"type": "categorical", "values": numbers[1:], **rest}
 
 
 @st.composite
@@ -38,7 +39,8 @@ def integer(draw):
     bins = (
         {"width": draw(st.integers(1, 50))} if draw(st.booleans()) else {"bins": draw(st.integers(1, high - low + 1))}
     )
-    return {"type": "integer", "min": low, "max": high, **bins}
+    points = draw(st.lists(st.integers(low, high), max_size=2))
+    return {"type": "integer", "min": low, "max": high, **bins, "points": points}
 
 
 @st.composite
@@ -48,7 +50,8 @@ def real(draw):
     high = low + span
     kind = draw(st.sampled_from(("bins", "width", "edges")))
     if kind == "bins":
-        return {"type": "real", "min": low, "max": high, "bins": draw(st.integers(1, 30))}
+        points = draw(st.lists(st.sampled_from((low, high, low + span / 7, low + span / 2)), max_size=3))
+        return {"type": "real", "min": low, "max": high, "bins": draw(st.integers(1, 30)), "points": points}
     if kind == "width":
         return {"type": "real", "min": low, "max": high, "width": span / draw(st.floats(0.5, 30))}
     return {"type": "real", "edges": [low, low + span / 3, high]}
@@ -57,7 +60,10 @@ def real(draw):
 @st.composite
 def price(draw):
     low = draw(st.integers(-1000, 1000)) / 10
-    return {"type": "real", "min": low, "max": low + 9.9, "bins": draw(st.integers(1, 40)), "decimals": 1}
+    bins = draw(st.sampled_from((1, 3, 11, 33)))  # edges are multiples of the last decimal
+    points = [low + draw(st.integers(0, 99)) / 10 for _ in range(draw(st.integers(0, 2)))]
+    points = [round(point, 1) for point in points if low <= round(point, 1) <= low + 9.9]
+    return {"type": "real", "min": low, "max": low + 9.9, "bins": bins, "decimals": 1, "points": points}
 
 
 @st.composite
@@ -69,6 +75,7 @@ def date(draw):
         "max": str(high),
         "unit": draw(st.sampled_from(("day", "month", "year"))),
         "width": draw(st.integers(5, 40)),
+        "points": [str(draw(st.dates(low, high)))],
     }
 
 
