@@ -70,7 +70,7 @@ def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
 def with_points(
     fields: dict[str, SchemaNode], starts: Sequence[Any], high: Any, read: Any, following: Any
 ) -> tuple[Any, ...]:
-    """Return the starts of bins of which each number of `points:` is one of its own, so that it is drawn exactly.
+    """Return the starts of bins of which each number of `points:` fills one alone, so that it is drawn exactly.
 
     Args:
         fields: the description of the column.

@@ -27,7 +27,7 @@ UNITS: dict[str, Literal["D", "M", "Y"]] = {"day": "D", "month": "M", "year": "Y
 class Date(Grid):
     """Days from `min` to `max`, in bins of `width` days, months or years (`unit`), or in `bins` bins, or by `edges`.
 
-    Each of the `points`, days such as 1900-01-01 that many records have, is a bin of its own.
+    Each of the `points`, days such as 1900-01-01 that many records have, has a bin that holds nothing else.
 
     Numbers are days since 1970-01-01. The time of day is dropped; the day is the one on the clock of the place that the
     value is from: 23:30 at -05:00 is not yet tomorrow. A drawn value is a day, uniform within its bin.

@@ -212,8 +212,8 @@ class Grid(SchemaColumn):
 class Integer(Grid):
     """Whole numbers from `min` to `max`, one a bin, or `width` a bin, or in `bins` bins of nearly equal width.
 
-    Each of the `points`, numbers such as 0 that many records have, is a bin of its own. Other numbers than whole ones
-    count as the whole one below.
+    Each of the `points`, numbers such as 0 that many records have, has a bin that holds nothing else. Other numbers
+    than whole ones count as the whole one below.
 
     Attributes:
         writing: how texts write numbers.
@@ -271,8 +271,8 @@ class Integer(Grid):
 class Real(Grid):
     """Numbers from `min` to `max` in `bins` bins of equal width, in bins of `width`, or between `edges`.
 
-    Each of the `points`, numbers such as 0 that many records have, is a bin of its own; with `decimals`, so is what is
-    cut down to that number.
+    Each of the `points`, numbers such as 0 that many records have, has a bin that holds nothing else, or with
+    `decimals` only what is cut down to it.
 
     Attributes:
         decimals: drawn values have at most that many decimal places; None for all.
