@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from pgmest.cli.command import Add, Command, say, show, warnings_said
+from pgmest.cli.command import Add, Command, say, show
 from pgmest.cli.paths import InputFile
 from pgmest.cli.streams import TABLE, input_table, reader_options
 
@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.schema import Schema
 
     schema = Schema.load(options.schema)
-    with input_table(options.table, options) as table, warnings_said():
+    with input_table(options.table, options) as table:
         checked = schema.check(table)
     show(json.dumps(checked.to_json()) if options.json else checked)
     if options.json:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -91,16 +89,6 @@ def show(what: object) -> None:
 def say(message: str) -> None:
     """Print a message on standard error, which stays out of pipes."""
     print(f"pgmest: {printable(message)}", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def warnings_said() -> Iterator[None]:
-    """Print warnings as messages."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for one in caught:
-        say(str(one.message))
 
 
 # -- types of arguments ---------------------------------------------------------------------------------------------

@@ -136,14 +136,15 @@ def _say_dropped(which: str, rows: int, schema: Schema | None) -> None:
 def _second(options: argparse.Namespace, schema: Schema | None, domain: Domain) -> tuple[Dataset, int]:
     """Return the second table, read in the format that pgmest writes if possible, else in that of the first table."""
     with input_table(options.estimated, argparse.Namespace(**dict.fromkeys(OPTIONS))) as table:
-        return _encoded(_plain(table, domain) or _like_first(table, options, schema), schema, domain)
+        like = _like_first(table, options, schema)
+        return _encoded(_plain(table, domain) or _plain(like, domain) or like, schema, domain)
 
 
 def _plain(table: TableFile, domain: Domain) -> TableFile | None:
-    """Return the file as text in the format of its suffix and in UTF-8, None if it is not or lacks the columns."""
+    """Return the file as text with one header, by default in UTF-8; None if it is not so, or lacks the columns."""
     if not table.is_text:
         return None
-    plain = replace(table, delimiter=table.separator, encoding="utf-8", skip=0, header=1)
+    plain = replace(table, delimiter=table.separator, encoding=table.encoding or "utf-8", skip=0, header=1)
     try:
         with plain.text() as text:
             while text.read(1 << 20):

@@ -27,6 +27,7 @@ from pgmest.cli.plan import PLAN
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 from pgmest.cli.warm_up import WARM_UP
+from pgmest.data.frames import ReadingWarning
 from pgmest.errors import PgmestError
 from pgmest.mechanisms.notices import UnusedWorkloadWarning, WeakPromiseWarning
 
@@ -80,6 +81,6 @@ def _warnings_as_messages() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
-        for category in (UnusedWorkloadWarning, WeakPromiseWarning):
+        for category in (ReadingWarning, UnusedWorkloadWarning, WeakPromiseWarning):
             warnings.simplefilter("always", category)
         yield

@@ -13,7 +13,7 @@ from pgmest._base.files import write_atomically
 from pgmest._base.printable import printable
 from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options, question_delta
 from pgmest.cli.cliques import workload_of, workload_options
-from pgmest.cli.command import Add, Command, count, say, warnings_said
+from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
 from pgmest.cli.paths import (
     InputFile,
@@ -108,7 +108,7 @@ def _schema_options(add: Add) -> None:
 def _schema(options: argparse.Namespace) -> None:
     from pgmest.schema import draft
 
-    with input_table(options.table, options) as table, warnings_said():
+    with input_table(options.table, options) as table:
         text = draft(table, bought=options.bought)
     write_text(text, options.out)
     say("this draft was READ FROM THE PRIVATE DATA. Replace the marked parts by public knowledge before you use it.")

@@ -21,15 +21,20 @@ import numpy as np
 
 from pgmest._base.files import atomic_path
 from pgmest.data.csv_header import OTHER_ENCODING, check_unique, check_widths, checked_opening, not_a_table
+from pgmest.data.names import index_names, with_text_names
 from pgmest.data.table_file import TableFile, file_format, table_file
 from pgmest.data.workbook import workbook_rows
 from pgmest.data.zipped import damaged
-from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError
+from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError, listed
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 GZIP_LEVEL = 3  # five times as fast as the usual 6 on columns of codes, for a tenth more bytes
+
+
+class ReadingWarning(UserWarning):
+    """The warning that something about a table was guessed, or is left out, which its owner should look at."""
 
 
 def read_frame(path: str | Path | TableFile, columns: Iterable[str] | None = None) -> nw.DataFrame[Any]:
@@ -167,7 +172,7 @@ def _narwhal(frame: Any) -> Any:
     from narwhals.exceptions import DuplicateError
 
     try:
-        return nw.from_native(frame)
+        return nw.from_native(with_text_names(nw.to_native(frame, pass_through=True)))
     except TypeError:
         allowed = "a dataframe (pandas, polars, pyarrow, a DuckDB relation, ...)"
         raise ArgumentError.of("frame", type(frame), allowed) from None
@@ -179,6 +184,9 @@ def _narwhal(frame: Any) -> Any:
 def _selected(table: Any, names: list[str]) -> Any:
     existing = table.collect_schema().names()
     missing = [name for name in names if name not in existing]
+    indexed = [name for name in missing if name in index_names(table.to_native())]
+    if indexed:
+        raise DataError(f"{listed(indexed)} is no column but an index of the table: give frame.reset_index().")
     if missing:
         raise DataError.missing_columns(missing, existing)
     return table.select(names)

@@ -15,6 +15,8 @@ import numpy as np
 
 from pgmest.data.beginning import beginning_of
 from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.frames import ReadingWarning
+from pgmest.data.names import index_note
 from pgmest.data.table_file import TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
@@ -139,19 +141,19 @@ def _columns_of(text: str) -> Sequence[SchemaColumn]:
 
 def _located(table: Any) -> tuple[Any, Sequence[str]]:
     """Return a file with the place where its table begins, and what was decided about it, which is also a warning."""
-    if not is_file(table):
-        return table, ()
-    found = beginning_of(table_file(table))
-    for note in found.notes:
-        warnings.warn(note, stacklevel=3)
-    return found.file, (*found.decided, *found.doubts)
+    found = beginning_of(table_file(table)) if is_file(table) else None
+    note = index_note(table) if found is None else ""
+    notes = (*([note] if note else []), *(found.notes if found else ()))
+    for text in notes:
+        warnings.warn(text, ReadingWarning, stacklevel=3)
+    return (found.file, (*found.decided, *found.doubts)) if found else (table, notes)
 
 
 def _file_lines(table: Any, notes: Sequence[str]) -> str:
     """Return the lines that say how the file is read, if the caller said so or it was guessed."""
     said = table.said if isinstance(table, TableFile) else {}
     options = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
-    told = "".join(f"# GUESSED OF THE FILE: {note.upper()}.\n" for note in notes)
+    told = "".join(f"# {note.upper()}.\n" for note in notes)
     return told + (f"file: {{{options}}}\n" if options else "")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from pgmest._base.files import read_text
 from pgmest.data.beginning import beginning_of
 from pgmest.data.dataset import Dataset
+from pgmest.data.frames import ReadingWarning
 from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
 from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
@@ -259,7 +260,8 @@ class Schema:
             found = beginning_of(table)
             if found.file.header != 0 and found.file != table:
                 said = f"{table}: " + "; ".join(found.decided)
-                warnings.warn(f"{said}: so it seems, but the schema does not say so (file:)", stacklevel=2)
+                text = f"{said}: so it seems, but the schema does not say so (file:)"
+                warnings.warn(text, ReadingWarning, stacklevel=2)
         return check(self, table)
 
     def table_file(self, table: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
+from pgmest.data.frames import narrowed
 from pgmest.data.values import Values, read_values
 from pgmest.errors import ArgumentError, DataError, QueryError, listed
 from pgmest.schema import Schema
@@ -108,6 +109,4 @@ def _filled(model: Any, known: Dataset, names: list[str], generator: np.random.G
 
 
 def _column(given: Any, name: str) -> Any:
-    import narwhals as nw
-
-    return nw.from_native(given, eager_only=True)[name].to_pandas().to_numpy()
+    return narrowed(given, [name])[name].to_pandas().to_numpy()

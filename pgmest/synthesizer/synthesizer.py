@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.data.names import other_names, renamed
 from pgmest.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.mechanism import Mechanism
@@ -72,6 +73,7 @@ class Synthesizer:
     bought_: Mapping[str, str]
     result_: Result
     _loaded: Any
+    _names: dict[str, Any]
 
     def __init__(
         self,
@@ -181,7 +183,7 @@ class Synthesizer:
         vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
         self.feature_names_in_: np.ndarray = np.array([c.name for c in self.schema_.described], dtype=object)
         self.n_features_in_: int = len(self.feature_names_in_)
-        self._like = _library(table)
+        self._like, self._names = _library(table), other_names(table)
         self._describe()
         return self
 
@@ -225,7 +227,9 @@ class Synthesizer:
                 person=unit.column if unit else None,
             )
             schema = {**self.schema_.description, **({"drafted_from_private_data": True} if statement.drafted else {})}
-            self.model_.describe(schema=schema, privacy=statement.to_json())
+            numbers = {text: int(name) for text, name in self._names.items() if isinstance(name, int | np.integer)}
+            named = {"names": numbers} if numbers else {}
+            self.model_.describe(schema=schema, privacy=statement.to_json(), **named)
 
     @property
     def model_(self) -> Any:
@@ -265,7 +269,7 @@ class Synthesizer:
             remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
             raise FileFormatError.of(path, "a model without a schema.", remedy)
         loaded = cls()
-        loaded._loaded, loaded._like = model, "pandas"
+        loaded._loaded, loaded._like, loaded._names = model, "pandas", dict(model.about.get("names", {}))
         loaded.schema_ = dataclasses.replace(Schema.from_dict(model.about["schema"]), source=str(path))
         return loaded
 
@@ -298,8 +302,10 @@ class Synthesizer:
         """
         model, generator = self.model_, np.random.default_rng(seed)
         if given is not None:
-            return completed(model, self.schema_, given, n, generator, written)
-        return self.schema_.decode(model.sample(n, seed=generator), generator, self._like, written=written)
+            names = {**self._names, **other_names(given)}
+            return renamed(completed(model, self.schema_, given, n, generator, written), names)
+        table = self.schema_.decode(model.sample(n, seed=generator), generator, self._like, written=written)
+        return renamed(table, self._names)
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write a page about the result that may be published with the synthetic table, and return its path.

@@ -127,7 +127,7 @@ def test_a_first_row_that_is_a_record_is_one(tmp_path):
     with pytest.warns(UserWarning, match=r"census\.csv: there is no header row, it seems: the first row reads like"):
         text = draft(path)
     assert "file: {header: 0}\n" in text
-    assert "# GUESSED OF THE FILE: THERE IS NO HEADER ROW" in text
+    assert "# THERE IS NO HEADER ROW" in text
     assert "State-gov:" not in text
     assert Schema.parse(text).encode(path).records == 60
     named = TableFile(path, header=["age", "work", "weight", "school", "income"])
