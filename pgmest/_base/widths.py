@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 
 def width(text: str) -> int:
@@ -45,14 +46,20 @@ def shortened(text: str, columns: int = LONGEST_NAME) -> str:
 def short_names(names: Iterable[str], columns: int = LONGEST_NAME) -> dict[str, str]:
     """Return a short text for each name, different ones for different names; names that are short stay as they are.
 
-    >>> list(short_names(["age", "Do you like the food?", "Do you like the free food?"], 16).values())
-    ['age', 'Do you lik…food?', 'Do you …ood? (2)']
+    Names that would be cut to one text show where they differ, and as a last resort a number.
+
+    >>> list(short_names(["age", "Do you like the old rooms?", "Do you like the new rooms?"], 16).values())
+    ['age', 'Do yo…old rooms?', 'Do yo…new rooms?']
     """
     distinct = list(dict.fromkeys(names))
     taken = {name for name in distinct if width(name) <= columns}
+    alike: dict[str, list[str]] = {}
+    for name in distinct:
+        alike.setdefault(shortened(name, columns), []).append(name)
+    texts = {name: text for group in alike.values() for name, text in _apart(group, columns).items()}
     found = {}
     for name in distinct:
-        short, number = shortened(name, columns), 1
+        short, number = texts[name], 1
         while short in taken and short != name:
             number += 1
             mark = f" ({number})"
@@ -67,8 +74,48 @@ def key_of_names(short: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(text, name) for name, text in short.items() if text != name]
 
 
+def _apart(names: Sequence[str], columns: int) -> dict[str, str]:
+    """Return short texts of names that have one beginning and one end, of which they show the words in between."""
+    if len(names) == 1:
+        return {names[0]: shortened(names[0], columns)}
+    start = _common_start(names)
+    start = start[: start.rfind(" ") + 1]
+    rest = [name[len(start) :] for name in names]
+    end = _common_start([text[::-1] for text in rest])[::-1]
+    end = end[end.find(" ") :] if " " in end else ""
+    least, short = width(_cut(start, columns // 3)), {}
+    for name, text in zip(names, rest, strict=True):
+        middle = text[: len(text) - len(end)]
+        room = columns - least - 1
+        whole = middle + end if width(middle + end) <= room else shortened(middle, room - 1) + ELLIPSIS
+        short[name] = _cut(start, columns - 1 - width(whole)) + ELLIPSIS + whole
+    return short
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    """Return the longest text with which all texts begin."""
+    low, high = min(texts), max(texts)
+    pairs = enumerate(zip(low, high, strict=False))
+    return low[: next((place for place, (a, b) in pairs if a != b), min(len(low), len(high)))]
+
+
 def _cut(text: str, columns: int) -> str:
     """Return the beginning of a text, at most this many columns wide."""
     while width(text) > columns:
         text = text[: min(len(text) - 1, columns)]
     return text
+
+
+def joined(clique: Iterable[str], names: Iterable[str], times: str = " × ", columns: int = LONGEST_NAME) -> str:
+    """Return the short names of some attributes, as `short_names` of all names has them, with a sign between them.
+
+    >>> joined(("age", "sex"), ("sex", "age")), joined((), ("sex", "age"))
+    ('age × sex', 'total')
+    """
+    short = _short_names(tuple(names), columns)
+    return times.join(short.get(name, name) for name in clique) or "total"
+
+
+@lru_cache(maxsize=32)
+def _short_names(names: tuple[str, ...], columns: int) -> dict[str, str]:
+    return short_names(names, columns)

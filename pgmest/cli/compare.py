@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgmest._base.widths import joined, key_of_names
 from pgmest.cli.cliques import CLIQUES, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say, show
 from pgmest.cli.paths import InputFile, output_page, overwrite_option
@@ -15,6 +16,7 @@ from pgmest.cli.streams import TABLE, input_table, reader_choices, reader_option
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.table_file import OPTIONS, TableFile, table_file
 from pgmest.errors import ArgumentError, DomainError, PgmestError, plural
+from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
@@ -75,14 +77,25 @@ def _run(options: argparse.Namespace) -> None:
         say(f"{options.report} shows the first table without protection: it is as private as that table.")
     totals = [float(true.project(())), float(estimated.project(()))]
     average = sum(errors.values()) / len(errors)
+    known = None if model is None else MeasuredCliques.of(model)
     if options.json:
         listed = [{"attributes": list(clique), "error": error} for clique, error in errors.items()]
+        if known is not None:
+            listed = [{**one, "evidence": known.evidence(one["attributes"])} for one in listed]
         show(json.dumps({"records": totals, "rows_left_out": dropped, "average_error": average, "marginals": listed}))
         return
     show(f"records:        {totals[0]:,.0f} and {totals[1]:,.1f}")
     show(f"average error:  {average:.4f} over {plural(len(errors), 'marginal')} (total variation distance, 0 to 1)")
-    for clique, error in list(errors.items())[: options.worst]:
-        show(f"  {error:.4f}  {' × '.join(clique) or 'total'}")
+    for evidence in () if known is None else (MEASURED, IN_GROUPS, MODELED):
+        some = [error for clique, error in errors.items() if known.evidence(clique) == evidence]
+        if some:
+            show(f"  {evidence + ':':13} {sum(some) / len(some):.4f} over {plural(len(some), 'marginal')}")
+    shown = list(errors.items())[: options.worst]
+    for clique, error in shown:
+        evidence = "" if known is None else f"{known.evidence(clique):9}  "
+        show(f"  {error:.4f}  {evidence}{joined(clique, domain)}")
+    for text, name in key_of_names({name: joined((name,), domain) for clique, _ in shown for name in clique}):
+        show(f"  {text} = {name}")
 
 
 def _schema(options: argparse.Namespace) -> Schema | None:

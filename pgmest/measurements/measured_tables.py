@@ -1,14 +1,16 @@
-"""The error of each measured table that its noise alone causes, for a plan before a run or a release after it."""
+"""The tables that were measured, the error that their noise alone causes, and the tables that are modeled only."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.queries.linear_query import LinearQuery
 from pgmest.tables.domain import Clique
 
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
@@ -58,3 +60,54 @@ def measured_tables(measurements: Iterable[LinearMeasurement], records: float) -
             cells[measurement.clique] = max(measurement.rows, cells.get(measurement.clique, 0))
     found = [MeasuredTable(c, cells[c], precision[c] ** -0.5, records / cells[c]) for c in precision]
     return tuple(sorted(found, key=lambda table: (len(table.clique), table.stddev, table.cells)))
+
+
+MEASURED, IN_GROUPS, MODELED = "measured", "in groups", "modeled"
+"""The kinds of evidence behind a table: its own measurement, one of merged values, or none but a model's structure."""
+
+
+@dataclass(frozen=True)
+class MeasuredCliques:
+    """The cliques that were measured, which tell measured tables from modeled ones.
+
+    A modeled table follows from measured ones by assumptions of the model: it has the dependence that the model gives
+    it, which may be none.
+
+    Attributes:
+        whole: the cliques of measurements that tell all values apart.
+        grouped: the cliques of measurements that merge values of an attribute.
+    """
+
+    whole: frozenset[frozenset[str]]
+    grouped: frozenset[frozenset[str]] = frozenset()
+
+    @classmethod
+    def of(cls, source: Any) -> MeasuredCliques | None:
+        """Return the measured cliques of a mechanism's result or a model; None if it does not have them."""
+        measurements = [one for one in getattr(source, "measurements", None) or () if one.clique]
+        if not measurements:  # a model may have lost them
+            cliques = frozenset(frozenset(clique) for clique in getattr(source, "cliques", ()) if clique)
+            return cls(cliques) if cliques else None
+        found: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
+        for measurement in measurements:
+            found[_tells_all_apart(measurement.query)].add(frozenset(measurement.clique))
+        return cls(frozenset(found[True]), frozenset(found[False]))
+
+    def evidence(self, clique: Iterable[str]) -> str:
+        """Return the evidence behind the table of a clique: `MEASURED`, `IN_GROUPS` or `MODELED`."""
+        asked = frozenset(clique)
+        if any(asked <= one for one in self.whole):
+            return MEASURED
+        return IN_GROUPS if any(asked <= one for one in self.grouped) else MODELED
+
+
+def _tells_all_apart(query: LinearQuery | None) -> bool:
+    """Return whether a query has an answer for each value of each attribute, or for each but one, and merges none."""
+    if query is None:
+        return True
+    generator = np.random.default_rng(0)
+    return all(
+        matrix.rows >= matrix.cells - 1
+        and len(np.unique(np.round(matrix.transpose(generator.normal(size=matrix.rows)), 9))) == matrix.cells
+        for matrix in query.matrices
+    )

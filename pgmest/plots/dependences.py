@@ -115,13 +115,19 @@ def _sum_of_logs(values: np.ndarray) -> float:
     return float(positive @ np.log(positive))
 
 
-def draw_dependences(source: Projectable, attributes: Iterable[str], title: str = "") -> Figure:
+def draw_dependences(
+    source: Projectable,
+    attributes: Iterable[str],
+    title: str = "",
+    measured: Iterable[Iterable[str]] | None = None,
+) -> Figure:
     """Draw the dependences of all pairs as a matrix with a row and a column for each attribute; dark is strong.
 
     Args:
         source: as for `dependences`.
         attributes: at least two, drawn in this order.
         title: a heading.
+        measured: the pairs that were measured, which are marked by dots.
 
     Raises:
         OptionalDependencyError: matplotlib is not installed.
@@ -133,4 +139,4 @@ def draw_dependences(source: Projectable, attributes: Iterable[str], title: str 
     pyplot = pyplot_for("drawing dependences")
     matrix = dependences(source, names)
     np.fill_diagonal(matrix, np.nan)
-    return draw_matrix(pyplot, matrix, names, title, "dependence beyond chance, 0 to 1", 1.0)
+    return draw_matrix(pyplot, matrix, names, title, "dependence beyond chance, 0 to 1", 1.0, measured)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pgmest._base.widths import shortened
 from pgmest.errors import ArgumentError
 from pgmest.plots.style import (
     COLORS,
@@ -15,6 +16,7 @@ from pgmest.plots.style import (
     TRUTH,
     draw_matrix,
     mark_codes,
+    named,
     panels_in,
     pyplot_for,
     rows_of,
@@ -128,19 +130,22 @@ def draw_marginals(
         for axes, name in zip(grid.flat, names, strict=False):
             values = source.project((name,)).values
             axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
-            axes.set(title=shown(name), ylabel="records", xlim=(-0.5, values.size - 0.5))
+            axes.set(title=shown(shortened(name)), ylabel="records", xlim=(-0.5, values.size - 0.5))
             mark_codes(axes.xaxis, values.size, (labels or {}).get(name))
             axes.set_ylim(bottom=0)
         figure.suptitle(title, fontsize=13, fontweight="bold")
     return figure
 
 
-def draw_pair_errors(errors: Mapping[Clique, float], title: str = "") -> Figure:
+def draw_pair_errors(
+    errors: Mapping[Clique, float], title: str = "", measured: Iterable[Iterable[str]] | None = None
+) -> Figure:
     """Draw the errors of two-way marginals as a matrix with a row and a column for each attribute; dark is bad.
 
     Args:
         errors: clique of two attributes -> its total variation distance, as `evaluation.marginal_errors` returns them.
         title: a heading.
+        measured: the pairs that were measured, which are marked by dots.
 
     Raises:
         OptionalDependencyError: matplotlib is not installed.
@@ -154,14 +159,14 @@ def draw_pair_errors(errors: Mapping[Clique, float], title: str = "") -> Figure:
     for (row, column), error in errors.items():
         places = names.index(row), names.index(column)
         matrix[places] = matrix[places[::-1]] = error
-    return draw_matrix(pyplot, matrix, names, title, "total variation error", max(errors.values()) or 1.0)
+    return draw_matrix(pyplot, matrix, names, title, "total variation error", max(errors.values()) or 1.0, measured)
 
 
 def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[frozenset[str]] | None) -> None:
     """Write the attributes above a panel, and below whether the marginal was measured, and its error."""
-    known = measured is None or frozenset(true.domain) in measured
+    known = measured is None or any(frozenset(true.domain) <= clique for clique in measured)
     status = "" if measured is None else ("measured, " if known else "never measured, ")
-    panel.suptitle(shown(" × ".join(true.domain)), fontsize=10, fontweight="bold", color=INK if known else NEW)
+    panel.suptitle(" × ".join(named(true.domain)), fontsize=10, fontweight="bold", color=INK if known else NEW)
     panel.supxlabel(f"{status}total variation error {total_variation(true, estimated):.4f}", fontsize=8.5)
 
 
@@ -180,11 +185,12 @@ def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels
 
     norm = PowerNorm(0.4, vmin=0, vmax=max(true.values.max(), estimated.values.max(), 1.0))
     across, up = true.domain.attributes
+    labels_of = named(true.domain)
     both = panel.subplots(1, 2, sharey=True)
     for axes, table, name in zip(both, (true, estimated), ("true", "estimated"), strict=True):
         image = axes.imshow(table.values.T, norm=norm, cmap=COLORS, aspect="auto", origin="lower", interpolation="none")
-        axes.set(title=name, xlabel=shown(across))
+        axes.set(title=name, xlabel=labels_of[0])
         mark_codes(axes.xaxis, true.domain[across], labels.get(across))
         mark_codes(axes.yaxis, true.domain[up], labels.get(up))
-    both[0].set_ylabel(shown(up))
+    both[0].set_ylabel(labels_of[1])
     panel.colorbar(image, ax=both, fraction=0.04, pad=0.01, aspect=30, label="records")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest._base.widths import short_names
 from pgmest.errors import OptionalDependencyError
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ DOTS_PER_INCH = 110
 
 LONGEST_LABEL = 14
 """The most characters of a label of a value; longer labels are cut."""
+
+LONGEST_NAME = 28
+"""The most characters of the name of an attribute; longer names are cut in the middle."""
 
 MOST_NAMED = 60
 """The most attributes of a matrix whose names are drawn; more would not be legible."""
@@ -167,17 +171,42 @@ def style() -> dict[str, Any]:
     return {**PICTURE_STYLE, "font.family": list(fonts())}
 
 
+def named(names: Iterable[str]) -> list[str]:
+    """Return short texts for names that can be drawn, different ones for different names."""
+    return [shown(text) for text in short_names(names, LONGEST_NAME).values()]
+
+
 def draw_matrix(
-    pyplot: Any, matrix: np.ndarray, names: Sequence[str], title: str, label: str, largest: float
+    pyplot: Any,
+    matrix: np.ndarray,
+    names: Sequence[str],
+    title: str,
+    label: str,
+    largest: float,
+    marked: Iterable[Iterable[str]] | None = None,
 ) -> Figure:
-    """Draw a symmetric matrix over attributes, with a color bar from 0 to `largest`; dark is large."""
+    """Draw a symmetric matrix over attributes, with a color bar from 0 to `largest`; dark is large.
+
+    Args:
+        pyplot: matplotlib.pyplot.
+        matrix: shape (names, names).
+        names: the attributes.
+        title: a heading.
+        label: the label of the color bar.
+        largest: the darkest value.
+        marked: pairs of attributes whose cells get a dot.
+    """
     side = 2.0 + 0.3 * min(len(names), MOST_NAMED)
     with pyplot.rc_context(style()):
         figure, axes = pyplot.subplots(figsize=(side + 0.8, side), layout="constrained")
         image = axes.imshow(matrix, cmap=COLORS, vmin=0.0, vmax=largest)
         if len(names) <= MOST_NAMED:
-            axes.set_xticks(range(len(names)), [shown(name) for name in names], rotation=90)
-            axes.set_yticks(range(len(names)), [shown(name) for name in names])
+            axes.set_xticks(range(len(names)), named(names), rotation=90)
+            axes.set_yticks(range(len(names)), named(names))
+        places = {name: place for place, name in enumerate(names)}
+        dots = [[places[name] for name in pair] for pair in marked or ()]
+        both = [*dots, *(dot[::-1] for dot in dots)]
+        axes.scatter(*zip(*both, strict=True), s=9, c=NEW, linewidths=0) if both else None
         axes.set_title(title)
         figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label=label)
     return figure

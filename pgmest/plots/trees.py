@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest.errors import plural
-from pgmest.plots.style import INK, TRUTH, pyplot_for, style
+from pgmest.plots.style import INK, TRUTH, named, pyplot_for, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,4 +68,4 @@ def _left_to_right(edges: Iterable[tuple[int, int]], cliques: int) -> list[tuple
 
 
 def _wrapped(attributes: Iterable[str], width: int) -> str:
-    return textwrap.fill(", ".join(attributes), width, break_on_hyphens=False, break_long_words=False)
+    return textwrap.fill(", ".join(named(attributes)), width, break_on_hyphens=False, break_long_words=False)

@@ -353,7 +353,11 @@ def test_compare_tables_and_models(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("records:        2,000 and 2,0") or lines[0].startswith("records:        2,000 and 1,9")
     assert "over 15 marginals" in lines[1]
-    assert len(lines) == 4
+    assert lines[2].startswith("  measured: ")
+    assert lines[3].startswith("  modeled: ")
+    assert sum(int(line.split(" over ")[1].split()[0]) for line in lines[2:4]) == 15
+    assert all(line.split()[1] in ("measured", "modeled") for line in lines[4:])
+    assert len(lines) == 6
 
 
 def test_compare_a_table_with_itself(folder, capsys):

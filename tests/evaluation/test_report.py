@@ -62,6 +62,28 @@ def read(path) -> Reader:
     return reader
 
 
+def test_measured_and_modeled_tables_are_told_apart(tmp_path):
+    public = read(report(None, MODEL, out=tmp_path / "p.html"))
+    assert "NOT measured, only modeled: 2 of 3 pairs: <b>age</b> × $pay$, $pay$ × sex." in public.text
+    assert "A dot marks the pairs that were measured" in public.text
+    private = read(report(REAL, MODEL, out=tmp_path / "r.html"))
+    assert private.text.count("modeled") >= 2
+    assert "A dot marks" in private.text
+    records = read(report(REAL, MODEL.sample(seed=0), out=tmp_path / "s.html"))
+    assert "modeled" not in records.text
+    assert "A dot marks" not in records.text
+
+
+def test_long_names_are_short_and_explained_once(tmp_path):
+    name = f"How satisfied are you with {'the very ' * 12}good food?"
+    domain = pg.Domain({name: 3, "$<b>age</b>": 2})
+    data = pg.Dataset.from_codes([np.arange(300) % 3, np.arange(300) // 150], domain)
+    for page in (report(data, data, out=tmp_path / "r.html"), report(None, data, out=tmp_path / "p.html")):
+        found = read(page)
+        assert "Full names" in found.headings
+        assert found.text.count(name) == 1
+
+
 def test_the_owners_page(tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     before = pyplot.get_fignums()

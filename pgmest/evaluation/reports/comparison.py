@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest._base.widths import joined, short_names
 from pgmest.data.dataset import Dataset
 from pgmest.errors import listed, percent_text, plural
 from pgmest.evaluation.membership import membership_check, nearest_distances
-from pgmest.evaluation.reports.page import bullets, notice, paragraph, picture, section, table
+from pgmest.evaluation.reports.page import DOTS, bullets, notice, paragraph, picture, section, table
 from pgmest.evaluation.workload_error import marginal_errors, workload_error
+from pgmest.measurements.measured_tables import MODELED, MeasuredCliques
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 from pgmest.workloads import Projectable, Workload
@@ -48,13 +50,15 @@ def raw_table(check: TableCheck | None) -> str:
         f"{percent_text(check.kept, 1)} of the values in the raw table fit the schema. All errors below compare with "
         "the encoded table: they do not include what the encoding has lost."
     )
-    remarks = [f"{name}: {remark}" for name, remark, _ in check.remarks()]
+    short = short_names(column.name for column in check.columns)
+    remarks = [f"{short.get(name, name)}: {remark}" for name, remark, _ in check.remarks()]
+    heads, rows = check.table()
     left = f"Not in the schema, so left out: {listed(check.left_out, 20)}." if check.left_out else ""
     return section(
         heading,
         notice(check.verdict) if check.alarming else paragraph(check.verdict),
         bullets(remarks) if remarks else "",
-        table(*check.table(), texts=("commonest",)),
+        table(heads, [(short[name], *cells) for name, *cells in rows], texts=("commonest",)),
         paragraph(left) if left else "",
         paragraph(text),
     )
@@ -69,10 +73,11 @@ def one_way(real: Projectable, released: Projectable, domain: Domain, labels: Ma
     return section(
         "One attribute at a time",
         paragraph(MEANING),
-        _error_table(real, errors, len(errors)),
+        _error_table(real, errors, len(errors), released),
         paragraph("The least accurate and the most accurate of them; the area is true, the line is released."),
         picture(
-            compare_marginals(real, released, drawn, labels=labels), "True and released counts of single attributes"
+            compare_marginals(real, released, drawn, _measured(released, drawn), labels=labels),
+            "True and released counts of single attributes",
         ),
     )
 
@@ -92,14 +97,19 @@ def two_way(real: Projectable, released: Projectable, pairs: Workload, labels: M
         )
     ]
     if len({name for clique in errors for name in clique}) <= MOST_NAMED:
-        parts.append(picture(draw_pair_errors(errors), "The error of each pair of attributes; dark is bad"))
+        measured = _measured(released, list(errors))
+        if measured is not None:
+            parts.append(paragraph(DOTS))
+        drawn_errors = draw_pair_errors(errors, measured=measured)
+        parts.append(picture(drawn_errors, "The error of each pair of attributes; dark is bad"))
     drawn = _worst_and_best(list(errors), 4)
     parts += [
         paragraph("The least accurate pairs:"),
-        _error_table(real, errors, SHOWN),
+        _error_table(real, errors, SHOWN, released),
         paragraph("The least and the most accurate pairs; true at the left, released at the right, on one scale."),
         picture(
-            compare_marginals(real, released, drawn, labels=labels), "True and released counts of pairs of attributes"
+            compare_marginals(real, released, drawn, _measured(released, drawn), labels=labels),
+            "True and released counts of pairs of attributes",
         ),
         _unseen(real, released, list(errors)),
     ]
@@ -168,7 +178,7 @@ def privacy_section(real: Dataset, records: Dataset, holdout: Dataset | None, nu
     )
 
 
-def _unseen(real: Projectable, released: Projectable, cliques: Sequence[Clique]) -> str:
+def _unseen(real: Any, released: Projectable, cliques: Sequence[Clique]) -> str:
     """Return a paragraph on the released records in cells that are empty in the data."""
     shares = []
     for mine, theirs in zip(marginals(real, cliques), marginals(released, cliques), strict=True):
@@ -179,19 +189,30 @@ def _unseen(real: Projectable, released: Projectable, cliques: Sequence[Clique])
         "Combinations of two values that nobody in the data has are not errors as such, but many of them are a sign of "
         f"noise: on average over the pairs, {_percent(float(np.mean(shares)))} of the released records have one; "
         "the largest shares are in "
-        + ", ".join(f"{' × '.join(clique)} ({_percent(share)})" for share, clique in worst)
+        + ", ".join(f"{joined(clique, real.domain)} ({_percent(share)})" for share, clique in worst)
         + "."
     )
 
 
-def _error_table(real: Projectable, errors: Mapping[Clique, float], count: int) -> str:
-    shown = list(errors.items())[:count]
+def _error_table(real: Projectable, errors: Mapping[Clique, float], count: int, released: Any) -> str:
+    """Return a table of the first errors, with the evidence behind each if the release has its measured cliques."""
+    shown, known = list(errors.items())[:count], MeasuredCliques.of(released)
     tables = marginals(real, [clique for clique, _ in shown])
     rows = [
-        (" × ".join(clique), _percent(error), _percent(sampling_error(factor)), f"{factor.values.size:,}")
+        (joined(clique, released.domain), _percent(error), _percent(sampling_error(factor)), f"{factor.values.size:,}")
         for (clique, error), factor in zip(shown, tables, strict=True)
     ]
-    return table(("table", "error", "sampling error", "cells"), rows)
+    heading = ("table", "error", "sampling error", "cells")
+    if known is None:
+        return table(heading, rows)
+    marked = [(*row, known.evidence(clique)) for row, (clique, _) in zip(rows, shown, strict=True)]
+    return table((*heading, "evidence"), marked, texts=("evidence",))
+
+
+def _measured(released: Any, cliques: Sequence[Clique]) -> list[Clique] | None:
+    """Return the cliques that were measured, at least with values merged; None if that is not known."""
+    known = MeasuredCliques.of(released)
+    return None if known is None else [clique for clique in cliques if known.evidence(clique) != MODELED]
 
 
 def sampling_error(marginal: Factor) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pgmest._base.widths import joined, shortened
 from pgmest.evaluation.reports.page import paragraph, section, table
 from pgmest.tables.domain import Clique
 from pgmest.workloads import Projectable
@@ -44,8 +45,8 @@ class GapsInGroup:
 
     def __str__(self) -> str:
         return (
-            f"{self.share:.0%} of the rows with {self.group} have no '{self.column}', of all rows {self.overall:.1%}: "
-            "if a missing value cannot occur there, list null in the constraint"
+            f"{self.share:.0%} of the rows with {self.group} have no '{shortened(self.column)}', of all rows "
+            f"{self.overall:.1%}: if a missing value cannot occur there, list null in the constraint"
         )
 
 
@@ -85,7 +86,10 @@ def _gaps(
     return [
         GapsInGroup(
             clique[axis],
-            ", ".join(f"{name} = {schema.labels(name)[code]}" for name, code in zip(others, codes, strict=True)),
+            ", ".join(
+                f"{joined((name,), schema.domain)} = {shortened(schema.labels(name)[code])}"
+                for name, code in zip(others, codes, strict=True)
+            ),
             float(shares[tuple(codes)]),
             overall,
             None if before is None else float(before[tuple(codes)]),
@@ -109,7 +113,7 @@ def missing_section(source: Projectable, schema: Schema, real: Projectable | Non
     heads += [] if real is None else ["missing in the original group"]
     rows = []
     for gaps in found:
-        row = [gaps.column, gaps.group, f"{gaps.share:.1%}", f"{gaps.overall:.1%}"]
+        row = [joined((gaps.column,), schema.domain), gaps.group, f"{gaps.share:.1%}", f"{gaps.overall:.1%}"]
         rows.append(row if gaps.original is None else [*row, f"{gaps.original:.1%}"])
     return section(
         "Missing values beside constraints",

@@ -34,6 +34,10 @@ pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; 
 """
 
 
+DOTS = "A dot marks the pairs that were measured, at least in groups; the others are only modeled."
+"""The legend of pictures of pairs."""
+
+
 def paragraph(text: str) -> str:
     """Return a paragraph of plain text."""
     return f"<p>{html.escape(text)}</p>"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmest._base.html import html_text
+from pgmest._base.widths import joined, key_of_names, short_names, shortened
 from pgmest.errors import listed, percent_text, plural
-from pgmest.evaluation.reports.page import facts, notice, paragraph, picture, pictures, section, table
+from pgmest.evaluation.reports.page import DOTS, facts, notice, paragraph, picture, pictures, section, table
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
-from pgmest.measurements.measured_tables import measured_tables
+from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques, measured_tables
 from pgmest.models.exact import Model
 from pgmest.models.protocol import EstimatedModel
 from pgmest.privacy.ledger import COLUMNS, Statement
 from pgmest.privacy.statement import PrivacyStatement
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Projectable
 from pgmest.workloads.answers import marginals
 
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 SHOWN_TABLES = 40
 """The most tables that a section lists."""
+
+SHOWN_NAMES = 100
+"""The most tables that a sentence lists."""
 
 SHOWN_LABELS = 8
 """The most labels of an attribute that are listed."""
@@ -43,7 +48,7 @@ def expected_errors(source: Any, records: float) -> str:
         return ""
     rows = [
         (
-            " × ".join(one.clique),
+            joined(one.clique, source.domain),
             f"{one.cells:,}",
             _number(one.mean_count),
             _number(one.stddev),
@@ -54,14 +59,34 @@ def expected_errors(source: Any, records: float) -> str:
     parts = [
         paragraph(
             "Each of these tables was measured with noise. The last column is the approximate share of the records "
-            "that the noise alone would put into a wrong cell of the table; information from other tables reduces it. "
-            "Tables that are not listed were not measured: the release derives them from the measured ones."
+            "that the noise alone would put into a wrong cell of the table; information from other tables reduces it."
         ),
         table(("table", "cells", "records in a cell", "noise on a cell", "expected error"), rows),
     ]
     if len(measured) > SHOWN_TABLES:
-        parts.append(paragraph(f"{len(measured) - SHOWN_TABLES:,} more tables have more noise."))
-    return section("What error to expect", *parts)
+        parts.append(paragraph(f"{len(measured) - SHOWN_TABLES:,} more tables were measured, with more noise."))
+    return section("What error to expect", *parts, *map(paragraph, _not_measured(source)))
+
+
+def _not_measured(source: Any) -> list[str]:
+    """Return sentences that list the single attributes and the pairs that were not measured."""
+    known = MeasuredCliques.of(source)
+    if known is None:
+        return []
+    found = []
+    for size, noun in ((1, "attribute"), (2, "pair")):
+        by_evidence: dict[str, list[str]] = {}
+        cliques = list(itertools.combinations(source.domain, size))
+        for clique in cliques:
+            by_evidence.setdefault(known.evidence(clique), []).append(joined(clique, source.domain))
+        of = f"of {plural(len(cliques), noun)}" if cliques else ""
+        if grouped := by_evidence.get(IN_GROUPS):
+            text = f"Measured with some values merged: {len(grouped):,} {of}: {listed(grouped, SHOWN_NAMES)}."
+            found.append(f"{text} Within merged values, the release is modeled.")
+        if modeled := by_evidence.get(MODELED):
+            text = f"NOT measured, only modeled: {len(modeled):,} {of}: {listed(modeled, SHOWN_NAMES)}."
+            found.append(f"{text} The release has them as the measured tables imply; nothing says how wrong they are.")
+    return found
 
 
 def _number(value: float) -> str:
@@ -84,6 +109,12 @@ def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, 
         _attributes(domain, labels),
         *(paid if bought else ()),
     )
+
+
+def full_names(domain: Domain) -> str:
+    """Return the section with the full names of attributes that are shortened elsewhere; empty if there are none."""
+    key = key_of_names(short_names(domain))
+    return section("Full names", facts(key)) if key else ""
 
 
 def cost(ledger: Any) -> str:
@@ -109,10 +140,13 @@ def _entries(ledger: Any) -> list[str]:
 
 
 def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
+    rows = [(joined((name,), domain), f"{size:,}") for name, size in domain.items()]
     if not labels:
-        return table(("attribute", "values"), [(name, f"{size:,}") for name, size in domain.items()])
-    rows = [(name, f"{size:,}", listed(labels[name], SHOWN_LABELS)) for name, size in domain.items()]
-    return table(("attribute", "values", "which are"), rows, texts=("which are",))
+        return table(("attribute", "values"), rows)
+    shown = [", ".join(shortened(label) for label in labels[name][:SHOWN_LABELS]) for name in domain]
+    whole = [text if size <= SHOWN_LABELS else f"{text}, ..." for text, size in zip(shown, domain.shape, strict=True)]
+    listed_rows = [(*row, text) for row, text in zip(rows, whole, strict=True)]
+    return table(("attribute", "values", "which are"), listed_rows, texts=("which are",))
 
 
 def agreement_with_answers(model: Model) -> str:
@@ -128,7 +162,7 @@ def agreement_with_answers(model: Model) -> str:
         rows.append((measurement, spread, float(np.sqrt(np.mean(residual**2)))))
     rows.sort(key=lambda row: -row[2])
     shown = [
-        (" × ".join(measurement.clique) or "total", f"{measurement.rows:,}", _number(spread), f"{residual:.2f}")
+        (joined(measurement.clique, model.domain), f"{measurement.rows:,}", _number(spread), f"{residual:.2f}")
         for measurement, spread, residual in rows[:SHOWN_TABLES]
     ]
     parts = [
@@ -155,9 +189,13 @@ def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str,
         return draw_marginals(source, [name], labels=labels, across=1), f"Released counts of each value of {name}"
 
     names = list(domain)[:SHOWN_TABLES]
+    known = MeasuredCliques.of(source)
+    modeled = [name for name in domain if known is not None and known.evidence((name,)) != MEASURED]
+    which = f" Not measured as they are: {listed([joined((name,), domain) for name in modeled], SHOWN_NAMES)}."
+    text = "The number of records with each value, as released. These are estimates, not the true numbers."
     return section(
         "What the release says about each attribute",
-        paragraph("The number of records with each value, as released. These are estimates, not the true numbers."),
+        paragraph(text + (which if modeled else "")),
         pictures(map(drawn, names)),
     )
 
@@ -169,15 +207,25 @@ def released_dependences(source: Projectable, domain: Domain) -> str:
     pairs = [name for name, size in domain.items() if size > 1]
     if not 2 <= len(pairs) <= SHOWN_TABLES:
         return ""
+    measured = _measured_pairs(source, pairs)
     return section(
         "Dependences in the release",
         paragraph(
             "Dark squares are pairs of attributes that depend on each other in the release: 0 means no more than "
             "values in random order do by chance, 1 that one determines the other. The noise of a measured table can "
-            "look like a dependence, too."
+            "look like a dependence, too." + (f" {DOTS}" if measured else "")
         ),
-        picture(draw_dependences(source, pairs), "The dependence of each pair of attributes in the release"),
+        picture(
+            draw_dependences(source, pairs, measured=measured),
+            "The dependence of each pair of attributes in the release",
+        ),
     )
+
+
+def _measured_pairs(source: Any, names: Sequence[str]) -> list[Clique] | None:
+    """Return the pairs of attributes that were measured; None if that is not known."""
+    known = MeasuredCliques.of(source)
+    return None if known is None else [c for c in itertools.combinations(names, 2) if known.evidence(c) != MODELED]
 
 
 def impossible_records(source: Projectable, domain: Domain, zeros: StructuralZeros) -> str:
@@ -187,7 +235,7 @@ def impossible_records(source: Projectable, domain: Domain, zeros: StructuralZer
     for clique, factor in zip(potentials.cliques, tables, strict=True):
         excluded = np.isneginf(potentials[clique].values)
         found = float(factor.values[excluded].sum())
-        rows.append((" × ".join(clique), f"{int(excluded.sum()):,}", f"{found:,.1f}"))
+        rows.append((joined(clique, domain), f"{int(excluded.sum()):,}", f"{found:,.1f}"))
     return section(
         "Impossible records",
         paragraph(

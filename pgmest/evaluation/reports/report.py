@@ -17,6 +17,7 @@ from pgmest.evaluation.reports.release import (
     agreement_with_answers,
     cost,
     expected_errors,
+    full_names,
     impossible_records,
     promise,
     released_dependences,
@@ -133,7 +134,7 @@ def report(
     model = getattr(synthetic, "model", synthetic)
     if real is None and isinstance(model, Model):
         parts.append(agreement_with_answers(model))
-    parts.append(cost(paid))
+    parts += [full_names(domain), cost(paid)]
     warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
     path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
     write_atomically(path, page(title, warning, *parts, paragraph("Made with pgmest.")))
