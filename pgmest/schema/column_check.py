@@ -174,11 +174,11 @@ class ColumnCheck:
         continuous = isinstance(self.column, Real) and self.column.decimals is None
         for number, count in sorted(self.detail.common.items(), key=lambda item: -item[1])[:3]:
             code = int(self.column.bins_of(np.array([number]))[0])
-            points = np.inf if continuous else float(last[code] - first[code] + 1)
+            points = float(last[code] - first[code] + 1) if first[code] == last[code] or not continuous else np.inf
             if count >= SWALLOWED * read and count >= 2 * int(self.counts[FORESEEN, code]) / points:
                 yield (
                     f"{percent_text(count, read)} are {self.column.written(number)}, in the bin "
-                    f"{self.column.labels()[code]}, of which values are drawn evenly: give it a bin of its own (edges:)"
+                    f"{self.column.labels()[code]}, of which values are drawn evenly: give it its own bin (points:)"
                 )
 
     def _detail_lost(self, there: int) -> Iterator[str]:

@@ -95,6 +95,7 @@ def test_a_number_that_a_wide_bin_swallows(engine):
     assert remark.startswith("70 % are 0, in the bin [0, 500), of which values are drawn evenly")
     own_bin = one_column("{type: integer, edges: [0, 1, 10000, 20000, 31000]}", amounts, engine)
     assert own_bin == []
+    assert one_column("{type: real, min: 0, max: 31000, bins: 62, points: [0]}", amounts, engine) == []
 
 
 def test_evenly_spread_numbers_are_not_remarked():
