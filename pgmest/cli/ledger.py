@@ -56,6 +56,7 @@ def _options(add: Add) -> None:
     add("--unit", metavar="COLUMN", help="create: the column of the schemas' unit, if a person has several rows")
     add("--table", default="", metavar="TEXT", help="create: a description of the dataset")
     add("--expect", metavar="HEAD", help="show: a head printed earlier, from which the file must have grown")
+    add("--all", action="store_true", help="show: every run, not only the last ones")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -72,7 +73,8 @@ def _run(options: argparse.Namespace) -> None:
         ledger = DatasetLedger.create(options.file, _total(options), neighbors=neighbors, **more)
     else:
         ledger = DatasetLedger(options.file, expect=options.expect)
-    show(json.dumps(ledger.to_json()) if options.json else ledger)
+    text = ledger.details() if options.all else str(ledger)
+    show(json.dumps(ledger.to_json()) if options.json else text)
 
 
 def _total(options: argparse.Namespace) -> Rho | Epsilon:

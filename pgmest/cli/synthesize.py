@@ -137,6 +137,7 @@ def _synthesize_options(add: Add) -> None:
     add("--ledger", metavar="FILE", type=continued, help=text)
     add("--spent", metavar="FILE", type=output, help="where to write the ledger of this run, .json")
     add("--checkpoint", metavar="FILE", type=continued, help="keeps the paid answers, to continue after a crash")
+    add("--all", action="store_true", help="print each request to the private table, not a summary of many")
     overwrite_option(add)
     add("--seed", type=count, metavar="N", help="the seed of drawing records and breaking ties; not of the noise")
     add("--allow-draft", action="store_true", help="accept a schema that is still a draft; the result is NOT private")
@@ -253,7 +254,7 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
         print(printable(unit_in_words(synthesizer.schema_.unit)), file=stream)
     for name, found in synthesizer.bought_.items():
         print(printable(f"bought for {name}: {found}"), file=stream)
-    print(printable(str(result.ledger)), file=stream)
+    print(printable(result.ledger.details() if options.all else str(result.ledger)), file=stream)
 
 
 SCHEMA = Command("schema", "Draft a schema of a raw table, to edit.", SCHEMA_DETAILS, _schema_options, _schema)

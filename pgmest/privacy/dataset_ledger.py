@@ -35,6 +35,9 @@ from pgmest.privacy.relations import Relation, converted, stated_relation
 
 FORMAT, VERSION, NAME = "pgmest-ledger", 2, "ledger of a dataset"
 
+MOST_RUNS = 40
+"""The most runs that a printed ledger lists, the last ones."""
+
 
 class DatasetLedger(OneProcess):
     """An open ledger of a dataset.
@@ -294,12 +297,20 @@ class DatasetLedger(OneProcess):
         }
 
     def __str__(self) -> str:
+        return self.details(MOST_RUNS)
+
+    def details(self, most: int | None = None) -> str:
+        """Return a text with a line for each run, or for the last `most` runs."""
         of = f" of {self.table}" if self.table else ""
         lines = [f"Ledger{of}: {self.committed} of {self.budget} taken by {plural(len(self.runs), 'run')}"]
         lines.append(f"{self.remaining} left; protects {self.relation}")
         if self.threshold_delta:
             lines.append(f"and a delta of {self.threshold_delta_left:.3g} of {self.threshold_delta:.3g} for thresholds")
-        return "\n".join([*lines, *(f"  {run}" for run in self.runs), f"head {self.head}"])
+        runs = list(self.runs)
+        shown = runs if most is None else runs[-most:]
+        if len(shown) < len(runs):
+            lines.append(f"  ... {len(runs) - len(shown):,} earlier runs")
+        return "\n".join([*lines, *(f"  {run}" for run in shown), f"head {self.head}"])
 
     __repr__ = __str__
 

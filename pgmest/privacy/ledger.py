@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any
 
 from pgmest._base.html import html_text
-from pgmest._base.widths import padded, width
 from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest.privacy.budgets import (
     GDP,
@@ -26,6 +25,7 @@ from pgmest.privacy.budgets import (
     rounded_down,
     rounded_up,
 )
+from pgmest.privacy.ledger_text import COLUMNS, MOST_LISTED, SUMMARY_COLUMNS, aligned, charge_rows, summary_rows
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
@@ -33,9 +33,6 @@ ROUNDING = Fraction(1, 10**9)
 CONVERSION_ROUNDING = 1e-6
 """The relative excess of epsilon that is accepted when a budget is compared with the epsilon that was requested: the
 conversions to rho and back are rounded twice."""
-
-COLUMNS = ("#", "what for", "kind", "cost", "share", "details")
-"""The column titles of a statement that is shown as a table."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,11 @@ class Entry:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", dict(self.parameters))
+
+    @property
+    def clique(self) -> tuple[str, ...]:
+        """The attributes of the table that was asked about; () if there is none."""
+        return tuple(map(str, self.parameters.get("clique") or ()))
 
 
 class Statement:
@@ -152,18 +154,16 @@ class Statement:
         }
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the entries as rows of texts, one text for each of `COLUMNS`."""
-        return [
-            (
-                str(number),
-                entry.label,
-                entry.kind,
-                ", ".join(f"{float(amount):.4g}" for amount in entry.cost.exact),
-                f"{100 * (entry.cost / self.budget):.1f} %",
-                _details(entry),
-            )
-            for number, entry in enumerate(self._entries, 1)
-        ]
+        """Return the entries as rows of texts, one text for each of `ledger_text.COLUMNS`."""
+        return charge_rows(self._entries, self.budget)
+
+    def summary(self) -> list[tuple[str, ...]]:
+        """Return the sums of the charges by kind as texts, one text for each of `ledger_text.SUMMARY_COLUMNS`."""
+        return summary_rows(self._entries, self.budget)
+
+    def details(self) -> str:
+        """Return a text with a line for each charge; `str` returns a summary if there are more than `MOST_LISTED`."""
+        return "\n".join([*self._heading(), *(aligned(COLUMNS, self.rows()) if self._entries else [])])
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
@@ -178,6 +178,12 @@ class Statement:
         return html_text(self)
 
     def __str__(self) -> str:
+        if len(self) <= MOST_LISTED:
+            return self.details()
+        more = f"  the ledger's details() list each of the {len(self):,} requests"
+        return "\n".join([*self._heading(), *aligned(SUMMARY_COLUMNS, self.summary()), more])
+
+    def _heading(self) -> list[str]:
         lines = [f"Ledger: {self.total} of {self.budget} spent on {plural(len(self), 'request')}"]
         if self.delta:
             lines.append(f"and a delta of {self.threshold_delta:.3g} of {self.delta:.3g}, on thresholds")
@@ -186,15 +192,7 @@ class Statement:
             lines.append(f"for ({epsilon}, {delta})-differential privacy")
         if self.insecure:
             lines.append("INSECURE: simulated noise, which protects nobody; for experiments only")
-        rows = [COLUMNS, *self.rows()]
-        widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-        right = (True, False, False, True, True, False)
-        for row in rows if self._entries else []:
-            cells = zip(row, widths, right, strict=True)
-            lines.append(
-                "  " + "  ".join(padded(text, most, right=to_right) for text, most, to_right in cells).rstrip()
-            )
-        return "\n".join(lines)
+        return lines
 
     __repr__ = __str__
 
@@ -330,14 +328,3 @@ def budget_of(values: Mapping[str, Any]) -> Budget:
         return kinds[numbers.pop("type")](**numbers)
     except (KeyError, TypeError, ValueError):
         raise ArgumentError.of("budget", values, "the type and amounts of a budget") from None
-
-
-def _details(entry: Entry) -> str:
-    parts = [
-        value if name == "noise" else f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in entry.parameters.items()
-        if name != "clique"
-    ]
-    text = ", ".join(parts)
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
-    return f"{shown}, INSECURE".lstrip(", ") if entry.insecure else shown

@@ -34,6 +34,11 @@ def test_a_second_run_that_would_exceed_it_is_refused_before_it_looks(path):
     ledger = DatasetLedger(path)
     assert (ledger.committed, ledger.remaining) == (Rho(1.0), Rho(0.0))
     assert [run.label for run in ledger.runs] == ["first", "second"]
+    assert all(f"  {run}" in str(ledger).splitlines() for run in ledger.runs)
+    short = ledger.details(1).splitlines()
+    assert "  ... 1 earlier runs" in short
+    assert f"  {ledger.runs[1]}" in short
+    assert f"  {ledger.runs[0]}" not in short
     with pytest.raises(BudgetExceeded):
         Curator(DATA, Rho(1e-9), ledger=path)
 

@@ -77,6 +77,40 @@ def test_it_prints_as_a_table_and_converts_to_json():
     assert str(Ledger(Rho(1.0))) == "Ledger: Rho(0) of Rho(1) spent on 0 requests"
 
 
+def test_many_charges_print_as_a_summary_whose_sums_are_exact():
+    ledger = Ledger(Rho(1.0))
+    for number in range(500):
+        pair = {"clique": ["a", f"b{number}"], "noise": "gaussian", "stddev": 10.0 + number}
+        ledger.charge(Entry(f"a x b{number}", "measure", Rho(1 / 2048), pair))
+    for number in range(60):
+        ledger.charge(Entry(f"b{number}", "measure", Rho(1 / 1024), {"clique": [f"b{number}"], "stddev": 3.0}))
+    ledger.charge(Entry("one of 12", "select", Rho(1 / 4), {"candidates": 12}))
+    text = str(ledger)
+    assert text == repr(ledger)
+    lines = text.splitlines()
+    assert lines[0].endswith("spent on 561 requests")
+    assert [line.split() for line in lines[1:]] == [
+        ["kind", "of", "requests", "cost", "share", "noise", "(stddev)"],
+        ["measure", "tables", "of", "1", "attribute", "60", "0.05859", "5.9", "%", "3"],
+        ["measure", "tables", "of", "2", "attributes", "500", "0.2441", "24.4", "%", "10", "to", "509"],
+        ["select", "other", "1", "0.25", "25.0", "%"],
+        ["the", "ledger's", "details()", "list", "each", "of", "the", "561", "requests"],
+    ]
+    assert len(ledger.details().splitlines()) == 1 + 1 + 561
+    assert len(ledger.to_json()["entries"]) == 561
+
+
+def test_long_names_are_short_in_the_lines():
+    names = [f"How satisfied are you with {'the very ' * 12}good {what}?" for what in ("food", "rooms")]
+    ledger = Ledger(Rho(1.0))
+    ledger.charge(Entry(" x ".join(names), "measure", Rho(0.1), {"clique": names}))
+    ledger.charge(Entry(f"round 1: {' x '.join(names)}", "select", Rho(0.1), {"clique": names}))
+    lines = str(ledger).splitlines()
+    assert max(map(len, lines)) < 130
+    assert lines[2].count("food") == lines[2].count("rooms") == lines[3].count("rooms") == 1
+    assert ledger.entries[0].label == " x ".join(names)
+
+
 @pytest.mark.parametrize(
     ("budget", "delta"),
     [

@@ -16,7 +16,8 @@ from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potent
 from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques, measured_tables
 from pgmest.models.exact import Model
 from pgmest.models.protocol import EstimatedModel
-from pgmest.privacy.ledger import COLUMNS, Statement
+from pgmest.privacy.ledger import Statement
+from pgmest.privacy.ledger_text import COLUMNS, MOST_LISTED, SUMMARY_COLUMNS
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Projectable
@@ -122,11 +123,7 @@ def cost(ledger: Any) -> str:
     if ledger is None:
         text = "No ledger was given, so this page cannot show what the release cost in privacy."
         return section("What it cost in privacy", paragraph(text))
-    return section(
-        "What it cost in privacy",
-        paragraph("Every question that was put to the private data, in order, with its cost:"),
-        *_entries(ledger),
-    )
+    return section("What it cost in privacy", *_entries(ledger))
 
 
 def _entries(ledger: Any) -> list[str]:
@@ -135,8 +132,12 @@ def _entries(ledger: Any) -> list[str]:
         return [html_text(ledger)]
     summary = f"{ledger.total} of {ledger.budget} was spent on {plural(len(ledger), 'request')}."
     delta = f" A delta of {ledger.threshold_delta:.3g} was spent on thresholds." if ledger.delta else ""
-    texts = ("what for", "kind", "details")
-    return [paragraph(summary + delta), table(COLUMNS, ledger.rows(), texts=texts)]
+    if len(ledger) > MOST_LISTED:
+        text = f"The sums by kind; the file of --spent, or the ledger, has each of the {len(ledger):,} requests:"
+        return [paragraph(summary + delta), paragraph(text), table(SUMMARY_COLUMNS, ledger.summary(), ("of",))]
+    text = "Every question that was put to the private data, in order, with its cost:"
+    rows = table(COLUMNS, ledger.rows(), texts=("what for", "kind", "details"))
+    return [paragraph(summary + delta), paragraph(text), rows]
 
 
 def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:

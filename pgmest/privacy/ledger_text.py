@@ -1,0 +1,102 @@
+"""A ledger in words: a line for each charge, or a summary of many charges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pgmest._base.widths import joined, padded, shortened, width
+from pgmest.errors import plural
+
+if TYPE_CHECKING:
+    from pgmest.privacy.budgets import Budget
+    from pgmest.privacy.ledger import Entry
+
+MOST_LISTED = 40
+"""The most charges that are printed one by one; of more, a summary is printed."""
+
+LONGEST_LABEL = 64
+LONGEST_DETAILS = 80
+
+COLUMNS = ("#", "what for", "kind", "cost", "share", "details")
+"""The column titles of charges."""
+
+SUMMARY_COLUMNS = ("kind", "of", "requests", "cost", "share", "noise (stddev)")
+"""The column titles of a summary of charges."""
+
+RIGHT = frozenset(("#", "requests", "cost", "share"))
+"""The columns of numbers."""
+
+Rows = list[tuple[str, ...]]
+
+
+def charge_rows(entries: Sequence[Entry], budget: Budget) -> Rows:
+    """Return a row of texts for each charge, one text for each of `COLUMNS`."""
+    names = tuple(dict.fromkeys(name for entry in entries for name in entry.clique))
+    return [
+        (
+            str(number),
+            _label(entry, names),
+            entry.kind,
+            _cost(entry.cost.exact),
+            f"{100 * (entry.cost / budget):.1f} %",
+            _details(entry),
+        )
+        for number, entry in enumerate(entries, 1)
+    ]
+
+
+def summary_rows(entries: Sequence[Entry], budget: Budget) -> Rows:
+    """Return a row of texts for each kind of charge, one text for each of `SUMMARY_COLUMNS`."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        tables = f"tables of {plural(len(entry.clique), 'attribute')}" if entry.clique else "other"
+        groups.setdefault((entry.kind, tables), []).append(entry)
+    rows = []
+    for (kind, tables), some in sorted(groups.items()):
+        spent = [sum(amounts, Fraction(0)) for amounts in zip(*(entry.cost.exact for entry in some), strict=True)]
+        share = f"{100 * (budget.above(spent) / budget):.1f} %"
+        rows.append((kind, tables, f"{len(some):,}", _cost(spent), share, _noise(some)))
+    return rows
+
+
+def aligned(columns: Sequence[str], rows: Rows) -> list[str]:
+    """Return the lines of a table of texts."""
+    widths = [max(map(width, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = []
+    for row in (columns, *rows):
+        cells = zip(row, widths, columns, strict=True)
+        lines.append("  " + "  ".join(padded(text, most, right=name in RIGHT) for text, most, name in cells).rstrip())
+    return lines
+
+
+def _cost(exact: Iterable[Fraction]) -> str:
+    return ", ".join(f"{float(amount):.4g}" for amount in exact)
+
+
+def _noise(entries: Sequence[Entry]) -> str:
+    """Return the range of the standard deviations of the noise."""
+    found = [value for entry in entries if isinstance(value := entry.parameters.get("stddev"), int | float)]
+    if not found:
+        return ""
+    low, high = (f"{end:.4g}" for end in (min(found), max(found)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _label(entry: Entry, names: tuple[str, ...]) -> str:
+    """Return the label, with short names if it is made of the names of attributes."""
+    if entry.clique and " x ".join(entry.clique) in entry.label:
+        return entry.label.replace(" x ".join(entry.clique), joined(entry.clique, names, " x "))
+    return shortened(entry.label, LONGEST_LABEL)
+
+
+def _details(entry: Entry) -> str:
+    parts = [
+        value if name == "noise" else f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in entry.parameters.items()
+        if name != "clique"
+    ]
+    text = ", ".join(parts)
+    shown = text if len(text) <= LONGEST_DETAILS else f"{text[: LONGEST_DETAILS - 3]}..."
+    return f"{shown}, INSECURE".lstrip(", ") if entry.insecure else shown
