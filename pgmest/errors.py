@@ -137,7 +137,9 @@ class CodeRangeError(PgmestError, ValueError):
 
     @classmethod
     def in_evidence(cls, attribute: str, value: object, size: int) -> CodeRangeError:
-        return cls(f"evidence {attribute}={value!r} is not a code of '{attribute}': give an integer in 0..{size - 1}.")
+        text = f"evidence {attribute}={value!r} is not a code of '{attribute}': give an integer in 0..{size - 1}."
+        label = f" Schema.evidence({{{attribute!r}: {value!r}}}) finds the codes of values."
+        return cls(f"{text}{label if isinstance(value, str) else ''}")
 
 
 class DataError(PgmestError, ValueError):

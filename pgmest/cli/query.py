@@ -16,9 +16,16 @@ from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count
 from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
 from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, written_table
-from pgmest.errors import SchemaError
+from pgmest.errors import ArgumentError, SchemaError
 from pgmest.schema import Schema
+from pgmest.synthesizer.completion import codes_schema, conditional, drawn
 from pgmest.tables.factor import Factor
+
+GIVEN = """\
+--given restricts the records to values of attributes: sex=F, city=Rome,Oslo (one of these), age=30..40 (both included;
+one end may be left out), income= (missing); a JSON list if a value has a comma in it: city='["Rome, NY"]'. Values are
+codes where no schema is known.
+"""
 
 REPLICATES = 20
 """The default number of estimates from which a standard error is computed, which is then right to about a sixth."""
@@ -28,6 +35,7 @@ examples:
   pgmest query model.npz age,income
   pgmest query model.npz age sex,income --json
   pgmest query model.npz age,income --schema people.yaml --out age-income.csv
+  pgmest query model.npz income --given sex=F age=30..40
 
 The output is CSV: a column per attribute and the count, in the order of the clique; tables are separated by an empty
 line. With --json it is a list of {{"attributes": [...], "counts": nested lists, an axis each}}. Values are codes, or
@@ -35,18 +43,20 @@ labels if the model's file has its schema or --schema is given.
 
 The column "+-" (in JSON "stddev") is the standard error of the count, if the file has the measurements of the model; a
 95 % interval extends about two standard errors to each side. The standard error covers the noise, not dependences that
-were not measured. It is computed from --replicates further estimates; 0 leaves it out, and is faster.
-{CLIQUES}"""
+were not measured. It is computed from --replicates further estimates; 0 leaves it out, and is faster. Counts with
+--given have none.
+{GIVEN}{CLIQUES}"""
 
-SAMPLE_DETAILS = """\
+SAMPLE_DETAILS = f"""\
 examples:
   pgmest sample model.npz --out synthetic.csv
   pgmest sample model.npz --rows 10000 --seed 0 --out synthetic.parquet
   pgmest sample model.npz --schema people.yaml --rows 1000 --out - | head
+  pgmest sample model.npz --rows 100 --given sex=F age=30..40 --out women.csv
 
 The suffix of the file is its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values
 are codes 0..n-1 of the domain, or have their original types if the model's file has its schema or --schema is given.
-"""
+{GIVEN}"""
 
 
 def _query_options(add: Add) -> None:
@@ -57,6 +67,7 @@ def _query_options(add: Add) -> None:
     overwrite_option(add)
     add("--json", action="store_true", help="JSON instead of CSV")
     add("--codes", action="store_true", help="codes, even if the model's file has its schema")
+    add("--given", nargs="+", metavar="NAME=VALUE", help="count only records with these values; see below")
     text = "the number of estimates for standard errors (default: %(default)s)"
     add("--replicates", type=count, default=REPLICATES, metavar="N", help=text)
 
@@ -67,6 +78,8 @@ def _query(options: argparse.Namespace) -> None:
     model = pg.load(options.model)
     schema = _schema_of(options, model)
     cliques = [clique_of(text) for text in options.cliques]
+    if options.given:
+        model = conditional(model, schema or codes_schema(model.domain), _given(options.given))
     tables = model.project_many(cliques)
     errors = _errors(model, cliques, options)
     write_text((_as_json if options.json else _as_csv)(tables, errors, schema), options.out)
@@ -123,6 +136,7 @@ def _sample_options(add: Add) -> None:
     overwrite_option(add)
     add("--codes", action="store_true", help="codes, even if the model's file has its schema")
     add("--method", default="round", help="round: as even as whole numbers allow; multinomial: independent records")
+    add("--given", nargs="+", metavar="NAME=VALUE", help="only records with these values; see below")
     add("--seed", type=int, metavar="N", help="the same seed gives the same records")
 
 
@@ -132,10 +146,16 @@ def _sample(options: argparse.Namespace) -> None:
 
     model = pg.load(options.model)
     schema = _schema_of(options, model)
+    generator = np.random.default_rng(options.seed)
+    if options.given:
+        arguments = (_given(options.given), options.rows, generator)
+        described = schema or codes_schema(model.domain)
+        table = drawn(model, described, *arguments, written=is_csv(options.out), method=options.method)
+        write_table(table, options.out, written_table(options.out, options, schema))
+        return
     if schema is None and options.out != "-" and hasattr(model, "sample_batches"):
         write_samples(model, options.rows, options.out, method=options.method, seed=options.seed)
         return
-    generator = np.random.default_rng(options.seed)
     records = model.sample(options.rows, options.method, generator)
     if schema is None:
         write_table(records.to_frame(), options.out)
@@ -144,9 +164,33 @@ def _sample(options: argparse.Namespace) -> None:
         write_table(table, options.out, written_table(options.out, options, schema))
 
 
-def _matching(schema: Schema, model: object) -> Schema:
-    domain = getattr(model, "domain", None)
-    if schema.domain != domain:
+def _given(texts: Sequence[str]) -> dict[str, Any]:
+    """Return `--given` as `Synthesizer.sample` takes it."""
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name in given:
+            raise ArgumentError.of("--given", text, "NAME=VALUE, each name once, such as sex=F or age=30..40")
+        given[name] = _condition(value)
+    return given
+
+
+def _condition(text: str) -> Any:
+    if text.startswith("["):
+        try:
+            return list(json.loads(text))
+        except ValueError:
+            raise ArgumentError.of("--given", text, 'a JSON list of values such as ["Rome, NY"]') from None
+    low, dots, high = text.partition("..")
+    if dots:
+        return (low or None, high or None)
+    return text.split(",") if "," in text else text or None
+
+
+def _matching(schema: Schema, model: Any) -> Schema:
+    """Return the schema; raise SchemaError if the model has other attributes, but for those it was conditioned on."""
+    domain, evidence = getattr(model, "domain", None), getattr(model, "evidence", {})
+    if {name: size for name, size in schema.domain.items() if name not in evidence} != dict(domain or {}):
         raise SchemaError(f"{schema!r} is not the schema of this model, whose domain is {domain}.")
     return schema
 

@@ -62,6 +62,8 @@ class Dataset:
         records_per_person: the most records of one person, where the `unit` of a schema saw to that; None where
             nobody did. The neighboring relation of a mechanism follows it.
         unit_column: the column that identifies persons, where `records_per_person` is the bound of a schema's unit.
+        evidence: the codes of other attributes, which all records share as their model was conditioned on them; None
+            where there are none. `Schema.decode` gives the records these values.
     """
 
     domain: Domain
@@ -70,6 +72,7 @@ class Dataset:
     weights: np.ndarray | None = None
     records_per_person: int | None = field(default=None, kw_only=True)
     unit_column: str | None = field(default=None, kw_only=True)
+    evidence: Mapping[str, int] | None = field(default=None, kw_only=True)
     _kept: dict[frozenset[str], Factor] | None = field(default=None, kw_only=True)
 
     # -- making one ---------------------------------------------------------------------------------------------
@@ -206,7 +209,8 @@ class Dataset:
         )  # of several kinds nothing can be promised alone
         person = parts[0].unit_column if len(units) == 1 else " or ".join(units)
         bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": person}
-        return cls(parts[0].domain, tuple(map(read_only, columns)), records, weights, **bounded)
+        shared = parts[0].evidence if all(part.evidence == parts[0].evidence for part in parts) else None
+        return cls(parts[0].domain, tuple(map(read_only, columns)), records, weights, evidence=shared, **bounded)
 
     # -- marginals ----------------------------------------------------------------------------------------------
 
@@ -346,7 +350,7 @@ class Dataset:
         if at_most is not None and len(index):  # a row that is taken twice is twice the same person's
             at_most *= int(np.unique(index, return_counts=True)[1].max())
         bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": self.unit_column}
-        return Dataset(self.domain, columns, len(index), weights, **bounded)
+        return Dataset(self.domain, columns, len(index), weights, evidence=self.evidence, **bounded)
 
     def to_frame(self, backend: str = "pandas", weights: str | None = None) -> Any:
         """The codes as a dataframe, a 64-bit integer column per attribute.

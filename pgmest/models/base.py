@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 
@@ -47,12 +47,32 @@ class ModelBase(ABC):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """The public facts about the model's origin, kept in its file as JSON: "schema" and "privacy", if any."""
+        """The public facts about the model's origin, kept in its file as JSON.
+
+        These are "schema" and "privacy", if any, and "evidence": the codes on which the model was conditioned.
+        """
         return self.__dict__.get("_about", {})
 
     def describe(self, **facts: Any) -> None:
         """Add facts to `about`; they must be public, and JSON values."""
         object.__setattr__(self, "_about", {**self.about, **facts})
+
+    def conditioned_on(self, other: ModelBase, evidence: Mapping[str, int]) -> Self:
+        """Return this model with the facts about another one, from which it was made by conditioning on evidence."""
+        self.describe(**{**other.about, "evidence": {**other.evidence, **evidence}})
+        return self
+
+    def about_as(self, other: ModelBase) -> Self:
+        """Return this model with the facts about another one of the same attributes."""
+        self.describe(**other.about)
+        return self
+
+    @property
+    def evidence(self) -> Mapping[str, int]:
+        """The codes of other attributes on which the model was conditioned; all of its records have them."""
+        noted = self.about.get("evidence", {})
+        codes = noted.items() if isinstance(noted, dict) else ()  # a file may hold anything
+        return {name: code for name, code in codes if type(code) is int and name not in self.domain}
 
     @property
     def no_error_bars(self) -> str:

@@ -85,7 +85,11 @@ class Distribution(ModelBase):
         Raises:
             ArgumentError: `n` is not an integer of at least 0, or there is no such method.
         """
-        return self._drawn(self._size(n), method, seed)
+        return self._noting_evidence(self._drawn(self._size(n), method, seed))
+
+    def _noting_evidence(self, records: Dataset) -> Dataset:
+        """Return drawn records with the codes that all of them share, if the model was conditioned on some."""
+        return replace(records, evidence=self.evidence) if self.evidence else records
 
     def sample_batches(
         self,
@@ -101,9 +105,8 @@ class Distribution(ModelBase):
         Raises:
             ArgumentError: `n` or `batch` is not a valid number, or there is no such method.
         """
-        return self._drawn_in_batches(
-            self._size(n), at_least("batch", BATCH if batch is None else batch, 1), method, seed
-        )
+        size = at_least("batch", BATCH if batch is None else batch, 1)
+        return map(self._noting_evidence, self._drawn_in_batches(self._size(n), size, method, seed))
 
     def _size(self, n: int | None) -> int:
         return default_records(self.total) if n is None else at_least("n", n, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from pgmest.sampling.facts import Facts, exact_facts
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.evidence import checked_evidence, impossible_evidence, restrict
+from pgmest.tables.evidence import checked_evidence, checked_likelihoods, impossible_evidence, restrict
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -209,7 +210,30 @@ class Model(Distribution):
         share = float(eliminate(self.calibrated, {}, known))
         if share <= 0:
             raise impossible_evidence(known)
-        return Model(restrict(self.potentials, known), share * self.total)
+        return Model(restrict(self.potentials, known), share * self.total).conditioned_on(self, known)
+
+    def with_likelihood(self, likelihoods: Mapping[str, np.ndarray]) -> Model:
+        """Return the model of records that are kept with a probability that depends on single attributes.
+
+        This is conditioning on virtual evidence (Pearl 1988): the probability of a record x becomes proportional to
+        p(x) prod_a L_a(x_a). With likelihoods of 0 and 1 it restricts attributes to sets of values. The total is the
+        expected number of records that are kept.
+
+        Args:
+            likelihoods: attribute -> the probability to keep a record with each code, shape (values,), from 0 to 1.
+
+        Raises:
+            ImpossibleModelError: no record is kept.
+            UnknownAttributeError, ShapeError, ArgumentError: an unknown attribute, or likelihoods that do not fit it.
+        """
+        known = checked_likelihoods(self.domain, likelihoods)
+        tables = {factor.domain.attributes: factor.values for factor in self.potentials.values()}
+        with np.errstate(divide="ignore"):
+            for name, values in known.items():
+                tables[(name,)] = tables.get((name,), 0.0) + np.log(values)
+        made = Model(CliqueVector(self.domain, tables), 1.0)
+        share = math.exp(min(made.log_partition - self.log_partition, 0.0))
+        return Model(made.potentials, share * self.total, plan=made.plan).about_as(self)
 
     # -- uncertainty ------------------------------------------------------------------------------------------------
 

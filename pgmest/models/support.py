@@ -28,7 +28,7 @@ from pgmest.sampling.systematic import systematic
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.evidence import checked_evidence, impossible_evidence
+from pgmest.tables.evidence import checked_evidence, checked_likelihoods, impossible_evidence, unlikely
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -198,7 +198,25 @@ class SupportModel(Distribution):
         if not share.total > 0:
             raise impossible_evidence(known)
         records = share.select(name for name in self.domain if name not in known)
-        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), share.total * self.total)
+        made = SupportModel(Support(records), CliqueVector.zeros(records.domain, []), share.total * self.total)
+        return made.conditioned_on(self, known)
+
+    def with_likelihood(self, likelihoods: Mapping[str, np.ndarray]) -> SupportModel:
+        """Return the model of records that are kept with a probability that depends on single attributes.
+
+        See `Model.with_likelihood`, whose errors may be raised.
+        """
+        known = checked_likelihoods(self.domain, likelihoods)
+        kept, records = self.probabilities.copy(), self.records
+        for name, values in known.items():
+            kept *= values[records.column(name)]
+        share = float(kept.sum())
+        if not share > 0:
+            raise unlikely(known)
+        rows = kept > 0
+        chosen = Dataset.from_codes(list(records.take(rows).columns), self.domain, kept[rows] / share)
+        made = SupportModel(Support(chosen), CliqueVector.zeros(self.domain, []), min(share, 1.0) * self.total)
+        return made.about_as(self)
 
     # -- information ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, OptionalDependencyError
+from pgmest.errors import ArgumentError, OptionalDependencyError, SchemaError, listed
 from pgmest.schema.bins import uniform
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Grid
@@ -26,6 +26,34 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 
 Units = dict[str, np.ndarray]
 """For each column of numbers or dates a number for each record, in the units of `Grid.points`."""
+
+
+def complete(schema: Schema, data: Dataset) -> Dataset:
+    """Return data over the attributes of a schema; those on which a model was conditioned have the given codes.
+
+    Raises:
+        SchemaError: the data have other attributes, or lack some.
+    """
+    if data.domain == schema.domain:
+        return data
+    evidence = {name: code for name, code in (data.evidence or {}).items() if name not in data.domain}
+    sizes = {**evidence, **data.domain}
+    known = all(0 <= code < schema.domain.get(name, 0) for name, code in evidence.items())
+    if not known or any(schema.domain.get(name) != size for name, size in data.domain.items()):
+        raise SchemaError(
+            f"the data are over {data.domain}, but the schema describes {schema.domain}. "
+            "Decode what was estimated with this schema."
+        )
+    lacking = [name for name in schema.domain if name not in sizes]
+    if lacking:
+        raise SchemaError(
+            f"the data have no attribute {listed(lacking)}: decode a part of the columns with "
+            "schema.select(data.domain).decode(data)."
+        )
+    columns = [
+        data.column(name) if name in data.domain else np.full(data.records, evidence[name]) for name in schema.domain
+    ]
+    return Dataset.from_codes(columns, schema.domain, trusted=True)
 
 
 def decode(
@@ -81,7 +109,7 @@ def _values(
             values[column.name] = column.draw(regular, generator)
         else:
             first, last = _fixed(known.get(column.name), *(points[regular] for points in column.points))
-            units[column.name] = off_markers(column, regular, uniform(first, last, generator))
+            units[column.name] = off_markers(column, first, last, uniform(first, last, generator))
     units |= totals(schema.sums, units)
     for one in schema.sums:
         missing[one.name] = np.logical_or.reduce([missing[name] for name in one.leaves])

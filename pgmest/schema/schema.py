@@ -202,6 +202,37 @@ class Schema:
         """
         return self.columns[self.domain.axes((name,))[0]]
 
+    def select(self, columns: Iterable[str] | str) -> Schema:
+        """Return the schema of these columns alone, in the order given, with the constraints among them.
+
+        It decodes data over a part of the attributes: `schema.select(data.domain).decode(data)`.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError: the schema lacks a column, or it is named twice.
+            SchemaError: no column, or one whose codes mean nothing without another one, such as differences from it.
+        """
+        from pgmest.schema.selection import select
+
+        return select(self, columns)
+
+    def evidence(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """Return the codes of values, as `Model.condition` and `given=` of `Model.project` take them.
+
+        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99, "width": 10}}})
+        >>> schema.evidence({"age": 42})
+        {'age': 4}
+
+        Args:
+            given: column -> a value; None for a missing one. A set or a range is allowed if it has a single code.
+
+        Raises:
+            UnknownAttributeError: the schema lacks a column; the error suggests the nearest name.
+            QueryError: a value that the column does not have, with the nearest one; or one with several codes.
+        """
+        from pgmest.schema.given import evidence
+
+        return evidence(self, given)
+
     def labels(self, name: str) -> list[str]:
         """Return the label of each code of an attribute, such as ["0..9", "10..19", "missing"]."""
         column = self.column(name)
@@ -286,25 +317,21 @@ class Schema:
         Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
 
         Args:
-            data: over `domain`, such as what `model.sample()` returns.
+            data: over `domain`, such as what `model.sample()` returns. Attributes on which the model was conditioned
+                (`Model.condition`) have the given codes.
             seed: of the draws.
             like: "pandas", "polars" or "pyarrow".
             written: whether values are as text files have them: dates in their column's `format`, numbers with its
                 decimal mark, and gaps as the first marker that `missing: [...]` lists.
 
         Raises:
-            SchemaError: the data are over another domain.
+            SchemaError: the data are over another domain, or over a part of it (see `select`).
             ArgumentError: another library.
             OptionalDependencyError: the library is not installed.
         """
-        from pgmest.schema.decoding import decode
+        from pgmest.schema.decoding import complete, decode
 
-        if data.domain != self.domain:
-            raise SchemaError(
-                f"the data are over {data.domain}, but the schema describes {self.domain}. "
-                "Decode what was estimated with this schema."
-            )
-        return decode(self, data, np.random.default_rng(seed), like, written)
+        return decode(self, complete(self, data), np.random.default_rng(seed), like, written)
 
     def __repr__(self) -> str:
         if self.bought:

@@ -76,27 +76,27 @@ def date_texts(days: np.ndarray, form: str) -> np.ndarray:
     return _objects(texts)[positions.reshape(-1)]
 
 
-def off_markers(column: Grid, codes: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return units of which none reads as a missing value, where the bin has another value.
+def off_markers(column: Grid, first: np.ndarray, last: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return units of which none reads as a missing value, where the interval has another value.
 
     With `missing: [99]` a record in the bin 90..99 never has the value 99.
 
     Args:
         column: the column.
-        codes: the bin of each record.
-        units: a value of each record in its bin.
+        first, last: the interval of each record, such as its bin.
+        units: a value of each record in its interval.
     """
     if not any(map(could_be_written, column.markers)):
         return units
     bad = _marked(column, units)
     if not bad.any():
         return units
-    units, (first, last) = units.copy(), column.points
+    units = units.copy()
     for step in range(1, len(column.markers) + 1):
         for sign in (1, -1):
             rows = np.flatnonzero(bad)
             moved = _moved(units[rows], sign * step)
-            inside = (moved >= first[codes[rows]]) & (moved <= last[codes[rows]])
+            inside = (moved >= first[rows]) & (moved <= last[rows])
             good = inside & ~_marked(column, np.where(inside, moved, units[rows]))
             units[rows[good]] = moved[good]
             bad[rows[good]] = False

@@ -1,4 +1,4 @@
-"""Completion of rows: the missing columns of a table are drawn conditionally on its rows."""
+"""Conditional tables: rows with given values, and rows of which some columns are given and the others drawn."""
 
 from __future__ import annotations
 
@@ -8,17 +8,103 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.memory import default_records
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import narrowed
 from pgmest.data.values import Values, read_values
-from pgmest.errors import ArgumentError, DataError, QueryError, listed
+from pgmest.errors import (
+    ArgumentError,
+    DataError,
+    ImpossibleModelError,
+    QueryError,
+    UnknownAttributeError,
+    at_least,
+    listed,
+)
 from pgmest.schema import Schema
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode
+from pgmest.schema.given import Given, read_given
 from pgmest.schema.later import Later
 from pgmest.schema.total import Total
+from pgmest.tables.domain import Domain
+
+TRIES = 1000
+"""The largest number of records drawn for each one that is kept, from models that can only be sampled."""
+
+
+def drawn(
+    model: Any,
+    schema: Schema,
+    given: Mapping[str, Any],
+    n: int | None,
+    generator: np.random.Generator,
+    like: str = "pandas",
+    written: bool = False,
+    method: str = "round",
+) -> Any:
+    """Return a table of rows with given values; the arguments are those of `Synthesizer.sample` and `Model.sample`."""
+    conditions = read_given(schema, given)
+    try:
+        data = _conditioned(model, conditions.weights, n, generator, method)
+    except ImpossibleModelError:
+        raise _impossible(conditions) from None
+    return decode(schema, data, generator, like, written, conditions.values(data, generator))
+
+
+def conditional(model: Any, schema: Schema, given: Mapping[str, Any]) -> Any:
+    """Return the model of the records with given values, over the same attributes.
+
+    Raises:
+        QueryError: the model has no conditional distributions; or as for `read_given`.
+        ImpossibleModelError: no record has these values under the model.
+    """
+    conditions = read_given(schema, given)
+    if not hasattr(model, "with_likelihood"):
+        raise QueryError(f"a {type(model).__name__} has no conditional distributions: draw records and count those.")
+    try:
+        made = model.with_likelihood(conditions.weights)
+        made.project(())  # finds out whether any record is possible
+        return made
+    except ImpossibleModelError:
+        raise _impossible(conditions) from None
+
+
+def codes_schema(domain: Domain) -> Schema:
+    """Return a schema whose values are the codes of a domain."""
+    columns = {name: {"type": "integer", "min": 0, "max": size - 1} for name, size in domain.items()}
+    return Schema.from_dict({"columns": columns})
+
+
+def _impossible(conditions: Given) -> ImpossibleModelError:
+    return ImpossibleModelError(f"no row with {conditions.text} is possible: it has probability 0 under the model.")
+
+
+def _conditioned(
+    model: Any, weights: Mapping[str, np.ndarray], n: int | None, generator: np.random.Generator, method: str
+) -> Dataset:
+    """Return records that are kept with the probability of their codes; by default as many as are expected."""
+    if hasattr(model, "with_likelihood"):
+        return model.with_likelihood(weights).sample(n, method, seed=generator)
+    joint = model.project(tuple(weights)).values
+    for axis, values in enumerate(weights.values()):
+        joint = joint * values.reshape([-1 if place == axis else 1 for place in range(joint.ndim)])
+    n = default_records(float(joint.sum())) if n is None else at_least("n", n, 0)
+    kept, found, drawn = [], 0, 0
+    while found < n or not kept:
+        size = min(max(2 * (n - found), 1000), 10**6)
+        records = model.sample(size, method, seed=generator)
+        chance = np.prod([values[records.column(name)] for name, values in weights.items()], axis=0)
+        kept.append(records.take(generator.random(size) < chance))
+        found, drawn = found + len(kept[-1]), drawn + size
+        if drawn > TRIES * max(n, 1000) and found < n:
+            raise QueryError(
+                f"a {type(model).__name__} has no conditional distributions, and {found:,} of {drawn:,} records that "
+                "were drawn have the given values: ask for fewer rows or allow more values."
+            )
+    return Dataset.concat(kept).take(slice(n))
 
 
 def completed(
@@ -37,7 +123,7 @@ def completed(
     known = part.encode(given)
     if not hasattr(model, "condition"):
         raise QueryError(f"a {type(model).__name__} has no conditional distributions: leave given= out.")
-    codes = _filled(model, known, names, generator)
+    codes = _filled(model, schema, known, names, generator)
     domain = schema.domain
     columns = [codes[name].astype(code_type(size)) for name, size in domain.items()]
     stated = _numbers(schema, values)
@@ -62,7 +148,8 @@ def _known(schema: Schema, given: Any) -> list[str]:
             )
     unknown = [name for name in present if name not in schema.domain]
     if unknown or not present:
-        raise DataError(f"given= has the columns {listed(present)}; the schema has {listed(schema.domain)}.")
+        hint = f" {UnknownAttributeError.of(unknown[0], list(schema.domain))}" if unknown else ""
+        raise DataError(f"given= has the columns {listed(present)}; the schema has {listed(schema.domain)}.{hint}")
     return [name for name in schema.domain if name in present]
 
 
@@ -90,18 +177,29 @@ def _numbers(schema: Schema, values: Mapping[str, Values]) -> dict[str, np.ndarr
     return numbers
 
 
-def _filled(model: Any, known: Dataset, names: list[str], generator: np.random.Generator) -> dict[str, np.ndarray]:
+def _filled(
+    model: Any, schema: Schema, known: Dataset, names: list[str], generator: np.random.Generator
+) -> dict[str, np.ndarray]:
     """Return the codes of all attributes; the unknown ones are drawn."""
     given = np.stack([known.column(name).astype(np.int64) for name in names], axis=1)
     distinct, positions = np.unique(given, axis=0, return_inverse=True)
     codes = {name: np.zeros(len(given), dtype=np.int64) for name in model.domain}
+    codes |= {name: np.full(len(given), code) for name, code in model.evidence.items()}
     for column, name in enumerate(names):
         codes[name] = given[:, column]
     rest = [name for name in model.domain if name not in names]
     if rest:
         for number, evidence in enumerate(distinct):
             rows = np.flatnonzero(positions.reshape(-1) == number)
-            one = model.condition(dict(zip(names, map(int, evidence), strict=True)))
+            try:
+                one = model.condition(dict(zip(names, map(int, evidence), strict=True)))
+            except ImpossibleModelError:
+                shown = ", ".join(
+                    f"{name}={schema.labels(name)[code]}" for name, code in zip(names, evidence, strict=True)
+                )
+                raise ImpossibleModelError(
+                    f"row {rows[0]} of given= has probability 0 under the model: {shown}. Leave such rows out."
+                ) from None
             drawn = one.sample(len(rows), seed=generator)
             for name in rest:
                 codes[name][rows] = drawn.column(name)

@@ -22,7 +22,7 @@ from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.statement import PrivacyStatement
-from pgmest.synthesizer.completion import completed
+from pgmest.synthesizer.completion import completed, drawn
 from pgmest.synthesizer.drafting import check_workload, drafting_of
 from pgmest.synthesizer.raw_table import RawTable
 
@@ -292,15 +292,21 @@ class Synthesizer:
             n: the number of rows; by default the model's estimated total, never the true number.
             seed: the seed of the rows; the same seed gives the same rows.
             written: whether values are in the notation of text files, as for `Schema.decode`.
-            given: a dataframe with some of the columns. Each of its rows is completed: the other columns are drawn
-                conditionally on the row, whose values are kept. `n` must be None then.
+            given: the values that all rows have, `{"sex": "F", "age": (30, 40), "city": {"Rome", "Oslo"}}`: a value, a
+                set or list of values, or for numbers and dates a range (low, high), of which None leaves an end open;
+                None alone is a missing value. Or a dataframe with some of the columns, whose rows are completed: the
+                other columns are drawn conditionally on the row, whose values are kept; `n` must be None then.
 
         Raises:
-            ImpossibleModelError: if a row of `given` has probability 0.
-            DataError: if `given` has no columns, or a column that the schema does not have.
+            ImpossibleModelError: if `given` or a row of it has probability 0.
+            UnknownAttributeError, QueryError: if `given` names an unknown column, or a value that its column lacks; the
+                error suggests the nearest one.
+            DataError: if the dataframe `given` has no columns, or a column that the schema does not have.
             ArgumentError: if the synthesizer is not fitted, or n is not an integer of at least 0.
         """
         model, generator = self.model_, np.random.default_rng(seed)
+        if isinstance(given, Mapping):
+            return drawn(model, self.schema_, given, n, generator, self._like, written)
         if given is not None:
             names = {**self._names, **other_names(given)}
             return renamed(completed(model, self.schema_, given, n, generator, written), names)

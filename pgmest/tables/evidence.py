@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import CodeRangeError, ImpossibleModelError, QueryError
+from pgmest.errors import ArgumentError, CodeRangeError, ImpossibleModelError, QueryError, ShapeError
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 
@@ -62,3 +62,27 @@ def impossible_evidence(evidence: Mapping[str, int]) -> ImpossibleModelError:
     return ImpossibleModelError(
         f"the evidence {codes} has probability 0 under the model, so conditional probabilities given it are undefined."
     )
+
+
+def checked_likelihoods(domain: Domain, likelihoods: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the likelihood of each code of some attributes as floats, shape (values,), after checking them.
+
+    Raises:
+        UnknownAttributeError: the domain lacks an attribute.
+        ShapeError: there is not one number for each code.
+        ArgumentError: a number is not from 0 to 1.
+    """
+    domain.clique(likelihoods)
+    known = {name: np.asarray(values, dtype=np.float64) for name, values in likelihoods.items()}
+    for name, values in known.items():
+        if values.shape != (domain[name],):
+            raise ShapeError.of(f"likelihoods of '{name}'", (domain[name],), values.shape, "Give one for each code.")
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ArgumentError.of("likelihoods", values, "probabilities from 0 to 1")
+    return known
+
+
+def unlikely(likelihoods: Iterable[str]) -> ImpossibleModelError:
+    """Return the error for likelihoods under which no record is kept."""
+    names = ", ".join(likelihoods)
+    return ImpossibleModelError(f"no record has the given values of {names} under the model: allow more values.")

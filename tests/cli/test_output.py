@@ -138,3 +138,39 @@ def test_weak_promises_and_unused_workloads_are_said_each_time(folder, capsys):
     assert capsys.readouterr().err.count("WARNING: delta 1e-05") == 1
     synthesized(folder, "german", "--epsilon", "1000")
     assert capsys.readouterr().err.count("WARNING: epsilon 1000") == 1
+
+
+def test_given_restricts_counts_and_records(folder, capsys):
+    model = str(folder / "given.npz")
+    synthesized(folder, "visits", "--model", model, "--epsilon", "8")
+    capsys.readouterr()
+    assert main(["query", model, "ward", "--given", "days=2..5", "ward=A,C", "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    assert table["labels"] == {"ward": ["A", "B", "C"]}
+    assert table["counts"][0] > 0
+    assert table["counts"][1] == 0
+    assert main(["sample", model, "--rows", "30", "--given", "days=2..5", 'ward=["B"]', "--out", "-"]) == 0
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert heading == "ward,days"
+    assert {row.split(",")[0] for row in rows} == {"B"}
+    assert {int(row.split(",")[1]) for row in rows} <= {2, 3, 4, 5}
+    assert main(["sample", model, "--rows", "5", "--codes", "--given", "ward=1", "--out", "-"]) == 0
+    assert {row.split(",")[0] for row in capsys.readouterr().out.splitlines()[1:]} == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["wrad=A"], "Did you mean 'ward'?"),
+        (["ward=a a"], "(A, B, C)"),
+        (["days=12"], "whole numbers within 0..9"),
+        (["days"], "NAME=VALUE"),
+        (["days=1", "days=2"], "each name once"),
+        (["days=[1"], "a JSON list"),
+    ],
+)
+def test_unknown_names_and_values_of_given_are_refused(folder, given, said, capsys):
+    synthesized(folder, "visits", "--model", str(folder / "visits.npz"))
+    capsys.readouterr()
+    assert main(["query", str(folder / "visits.npz"), "ward", "--given", *given]) == 1
+    assert said in capsys.readouterr().err

@@ -213,7 +213,8 @@ def test_conditioning_takes_a_slice():
 def test_conditioning_needs_a_code(code):
     with pytest.raises(CodeRangeError) as raised:
         AB.condition({"a": code})
-    assert str(raised.value) == f"evidence a={code!r} is not a code of 'a': give an integer in 0..1."
+    hint = " Schema.evidence({'a': '1'}) finds the codes of values." if code == "1" else ""
+    assert str(raised.value) == f"evidence a={code!r} is not a code of 'a': give an integer in 0..1.{hint}"
 
 
 def test_conditioning_needs_a_known_attribute():

@@ -1,0 +1,294 @@
+"""Given values: conditions on columns in terms of values, sets and ranges, as weights of codes and as values to draw.
+
+    {"sex": "F", "city": {"Rome", "Oslo"}, "age": (30, 40), "born": ("1980-01-01", None), "income": None}
+
+A range that contains a part of a bin counts the bin by this part, as values are uniform within bins.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.data.values import Values
+from pgmest.errors import QueryError, UnknownAttributeError, excerpt, listed
+from pgmest.schema.bins import uniform
+from pgmest.schema.categorical import Categorical, written
+from pgmest.schema.column import SchemaColumn
+from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.later import Later
+from pgmest.schema.related import RelatedColumn
+from pgmest.schema.writing import off_markers
+
+if TYPE_CHECKING:
+    from pgmest.data.dataset import Dataset
+    from pgmest.schema.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The allowed values in the bins of a column of numbers or dates, in units of `Grid.points`.
+
+    Attributes:
+        column: the column.
+        first, last: the allowed range in each bin; empty where `first > last`.
+        points: the allowed values; None if all in the range are.
+    """
+
+    column: Grid
+    first: np.ndarray
+    last: np.ndarray
+    points: np.ndarray | None = None
+
+    def weights(self) -> np.ndarray:
+        """Return the share of each bin that is allowed, shape (bins,)."""
+        lows, highs = self.column.points
+        if self.points is not None:
+            sizes = highs - lows + 1 if lows.dtype.kind == "i" else np.where(highs > lows, highs - lows, 1.0)
+            bins = np.searchsorted(lows, self.points, side="right") - 1
+            return np.bincount(bins, minlength=len(lows)) / sizes
+        inside = self.first <= self.last
+        if lows.dtype.kind == "i":
+            return np.where(inside, self.last - self.first + 1, 0) / (highs - lows + 1)
+        widths = np.where(highs > lows, highs - lows, 1.0)
+        return np.where(inside, np.where(highs > lows, (self.last - self.first) / widths, 1.0), 0.0)
+
+    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Return an allowed value in the bin of each record, as floats, shape (records,); all bins have some."""
+        if self.points is None:
+            first, last = self.first[codes], self.last[codes]
+            return off_markers(self.column, first, last, uniform(first, last, generator)).astype(np.float64)
+        points = np.sort(self.points)
+        lows, highs = (ends[codes] for ends in self.column.points)
+        start, stop = np.searchsorted(points, lows, side="left"), np.searchsorted(points, highs, side="right")
+        return points[generator.integers(start, stop)].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Conditions on some attributes.
+
+    Attributes:
+        weights: for each attribute the weight of each code, from 0 to 1.
+        bins: the allowed values of numbers and dates.
+        text: the conditions as a person would write them.
+    """
+
+    weights: Mapping[str, np.ndarray]
+    bins: Mapping[str, Bins]
+    text: str
+
+    def values(self, data: Dataset, generator: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return allowed numbers of the records, in units, for `decode`; NaN for missing values."""
+        drawn = {}
+        for name, bins in self.bins.items():
+            codes = data.column(name).astype(np.int64)
+            there = codes < bins.column.regular
+            drawn[name] = np.full(len(codes), np.nan)
+            drawn[name][there] = bins.draw(codes[there], generator)
+        return drawn
+
+
+def read_given(schema: Schema, given: Mapping[str, Any]) -> Given:
+    """Return conditions in terms of values as weights of codes.
+
+    Args:
+        schema: the columns.
+        given: column -> a value; a set or list of values; for numbers and dates a range (low, high), both included, of
+            which None leaves an end open. None as a value is a missing value.
+
+    Raises:
+        UnknownAttributeError: the schema lacks a column; the error suggests the nearest name.
+        QueryError: a value that the column does not have, with the nearest one; or a column without codes of its own.
+    """
+    weights, bins, texts = {}, {}, []
+    for name, value in given.items():
+        column = _column(schema, name)
+        texts.append(f"{name}={_shown(value)}")
+        if isinstance(column, Grid):
+            weights[name], bins[name] = _grid(column, value)
+        else:
+            weights[name] = _labels(column, value)
+        if not weights[name].any():
+            raise QueryError(f"given= leaves '{name}' no value: {texts[-1]}. Values are {column.expected()}.")
+    _check_related(schema, bins)
+    return Given(weights, bins, ", ".join(texts))
+
+
+def evidence(schema: Schema, given: Mapping[str, Any]) -> dict[str, int]:
+    """Return the code of each given value; see `Schema.evidence`."""
+    found = {}
+    for name, weights in read_given(schema, given).weights.items():
+        codes = np.flatnonzero(weights)
+        if len(codes) > 1:
+            raise QueryError(
+                f"'{name}' has {len(codes)} codes for {_shown(given[name])}: give a single value, or use "
+                "Synthesizer.sample(given=...), which takes sets and ranges."
+            )
+        found[name] = int(codes[0])
+    return found
+
+
+def _column(schema: Schema, name: str) -> SchemaColumn:
+    """Return the description of a column that has codes of its own."""
+    described = [column.name for column in schema.described]
+    if name not in described:
+        raise UnknownAttributeError.of(name, described)
+    if name not in schema.domain:
+        parts = next(one.parts for one in schema.sums if one.name == name)
+        raise QueryError(f"given= names '{name}', which is computed from {listed(parts)}: give these instead.")
+    column = schema.column(name)
+    if isinstance(column, Later) and column.reference is not None:
+        raise QueryError(
+            f"given= names '{name}', whose codes are differences from '{column.reference.name}': give that, and choose "
+            f"among the rows by '{name}'."
+        )
+    return column.own if isinstance(column, RelatedColumn) else column
+
+
+def _check_related(schema: Schema, bins: Mapping[str, Bins]) -> None:
+    """Raise QueryError if two columns are given whose values are drawn together."""
+    related = [list(order.columns) for order in schema.orders]
+    related += [[one.name, *one.leaves] for one in schema.sums]
+    for names in related:
+        both = [name for name in names if name in bins]
+        if len(both) > 1:
+            raise QueryError(
+                f"given= names {listed(both)}, whose values are drawn together: give one of them, and choose among the "
+                "rows by the others."
+            )
+
+
+def _items(value: Any) -> list[Any]:
+    """Return the values of a set or list; a single value is a list of one."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__iter__") or isinstance(value, Mapping):
+        return [value]
+    return list(value)
+
+
+def _is_missing(value: Any) -> bool:
+    return bool(Values.of(np.array([value, None], dtype=object)).gaps[0])
+
+
+def _gap(column: SchemaColumn) -> None:
+    if not column.missing:
+        raise QueryError(f"given= asks for missing values of '{column.name}', which has none ({column.place}).")
+
+
+def _grid(column: Grid, value: Any) -> tuple[np.ndarray, Bins]:
+    """Return the weights of the codes of numbers or dates, and the values allowed in them."""
+    if isinstance(value, Mapping):
+        unknown = [key for key in value if key not in ("min", "max")]
+        if unknown or not value:
+            raise QueryError(f"given= for '{column.name}' takes the keys min and max, not {listed(value)}.")
+        value = (value.get("min"), value.get("max"))
+    if isinstance(value, tuple):
+        bins, gap = _range(column, value), False
+    else:
+        items = _items(value)
+        points = [_point(column, item) for item in items if not _is_missing(item)]
+        gap = len(points) < len(items)
+        lows, highs = column.points
+        bins = Bins(column, lows, highs, np.unique(np.array(points, dtype=lows.dtype)))
+    if gap:
+        _gap(column)
+    weights = np.zeros(column.size)
+    weights[: column.regular] = bins.weights()
+    if gap:
+        weights[column.gap_code] = 1.0
+    return weights, bins
+
+
+def _range(column: Grid, ends: tuple[Any, ...]) -> Bins:
+    lows, highs = column.points
+    if len(ends) != 2 or all(end is None for end in ends):
+        raise QueryError(
+            f"given= for '{column.name}' is {_shown(ends)}, but a range is (low, high), of which one may be None; "
+            "other values are a set or list: {30, 40, 50}."
+        )
+    low = lows[0] if ends[0] is None else _unit(column, ends[0], up=True)
+    high = highs[-1] if ends[1] is None else _unit(column, ends[1], up=False)
+    if low > high:
+        raise QueryError(f"given= for '{column.name}' is the range {_shown(ends)}, which ends before it begins.")
+    if low > highs[-1] or high < lows[0]:
+        raise QueryError(f"given= for '{column.name}' is {_shown(ends)}, but values are {column.expected()}.")
+    first, last = np.maximum(lows, low).astype(lows.dtype), np.minimum(highs, high).astype(lows.dtype)
+    if lows.dtype.kind == "f" and low == high:
+        return Bins(column, lows, highs, np.array([low], dtype=lows.dtype))
+    return Bins(column, first, last)
+
+
+def _point(column: Grid, value: Any) -> Any:
+    """Return a value as a unit of the column."""
+    number = _number(column, value)
+    if not column.low <= number <= column.high or (isinstance(column, Integer) and number != _number(column, value, 1)):
+        raise QueryError(f"given= for '{column.name}' is {_shown(value)}, but values are {column.expected()}.")
+    return column.to_units(np.array([number]))[0]
+
+
+def _unit(column: Grid, value: Any, up: bool) -> Any:
+    """Return an end of a range in units, rounded into the range."""
+    number = _number(column, value, int(up))
+    if not isinstance(column, Real) or column.decimals is None:
+        return number
+    scaled = number * column.units_of_one
+    nearest = np.round(scaled)
+    if abs(scaled - nearest) <= 1e-9 * max(1.0, abs(scaled)):
+        return nearest
+    return np.ceil(scaled) if up else np.floor(scaled)
+
+
+def _number(column: Grid, value: Any, up: int = 0) -> Any:
+    """Return a value as a number on the scale of the column, a fraction of a whole one rounded down, or up."""
+    found = column.numbers(Values.of_items([value]))
+    if found.unreadable[0]:
+        raise QueryError(f"given= for '{column.name}' is {_shown(value)}, but values are {column.expected()}.")
+    return found.numbers[0] + (up if found.fractional[0] else 0)
+
+
+def _labels(column: SchemaColumn, value: Any) -> np.ndarray:
+    """Return the weights of the codes of listed values."""
+    assert isinstance(column, Categorical)
+    if isinstance(value, Mapping):
+        raise QueryError(f"given= for '{column.name}' takes values, not a mapping: {column.expected()}.")
+    weights = np.zeros(column.size)
+    for item in _items(value):
+        if _is_missing(item):
+            _gap(column)
+            weights[column.gap_code] = 1.0
+        else:
+            weights[_code(column, item)] = 1.0
+    return weights
+
+
+def _code(column: Categorical, value: Any) -> int:
+    found = column.find(Values.of_items([value]))
+    if not found.outside[0]:
+        return int(found.codes[0])
+    labels = column.labels()
+    try:
+        text = written(value)
+    except Exception:  # a foreign object
+        text = ""
+    if text in labels:  # the label of all others
+        return labels.index(text)
+    near = difflib.get_close_matches(text.lower(), [label.lower() for label in labels], n=1)
+    hint = ""
+    if near:
+        nearest = next(label for label in labels if label.lower() == near[0])
+        hint = f" Did you mean {nearest!r}?"
+    raise QueryError(
+        f"given= for '{column.name}' is {_shown(value)}, which is not one of its values ({listed(labels)}).{hint}"
+    )
+
+
+def _shown(value: Any) -> str:
+    """Return a condition as it is written in messages."""
+    if isinstance(value, tuple) and len(value) == 2:
+        low, high = ("" if end is None else _shown(end) for end in value)
+        return f"{low}..{high}"
+    return value if isinstance(value, str) else excerpt(value)

@@ -1,0 +1,66 @@
+"""A part of the columns of a schema, with the constraints among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pgmest.errors import DuplicateAttributeError, SchemaError, UnknownAttributeError, listed
+
+if TYPE_CHECKING:
+    from pgmest.schema.schema import Schema
+
+
+def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
+    """Return a part of a schema; see `Schema.select`."""
+    names = [columns] if isinstance(columns, str) else list(columns)
+    known = list(schema.description["columns"])
+    for name in names:
+        if name not in known:
+            raise UnknownAttributeError.of(name, known)
+    if len(set(names)) != len(names):
+        raise DuplicateAttributeError.of(names, "select")
+    if not names:
+        raise SchemaError("select needs at least one column of the schema.")
+    described = {name: schema.description["columns"][name] for name in names}
+    kept = [one for item in schema.description.get("constraints", ()) for one in _kept(schema, item, names)]
+    description = {**schema.description, "columns": described}
+    description.pop("constraints", None)
+    part = type(schema).from_dict(description | ({"constraints": kept} if kept else {}))
+    if not schema.bought:
+        _check_codes(schema, part, names)
+    return replace(part, source=schema.source, drafted=schema.drafted, marked_lines=schema.marked_lines)
+
+
+def _kept(schema: Schema, item: dict[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what a constraint says about these columns alone: a list of no or one constraint."""
+    ((form, body),) = item.items()
+    if form == "ordered":
+        chain = [name for name in (body["columns"] if isinstance(body, dict) else body) if name in names]
+        if len(chain) < 2:
+            return []
+        differences = any(set(chain) <= set(order.columns) and order.reference is not None for order in schema.orders)
+        return [{"ordered": chain if differences else {"columns": chain, "differences": False}}]
+    if form == "sum":
+        sums = {total: parts for total, parts in body.items() if {total, *parts} <= set(names)}
+        return [{"sum": sums}] if sums else []
+    named = {"determines": lambda: (body["from"], body["to"]), "possible": lambda: body["columns"]}
+    return [item] if set(named.get(form, lambda: body)()) <= set(names) else []
+
+
+def _check_codes(schema: Schema, part: Schema, names: Sequence[str]) -> None:
+    """Raise SchemaError if the codes of a column mean something else without the other columns."""
+    for name in names:
+        if name not in schema.domain:
+            if name in part.domain:
+                parts = next(one.parts for one in schema.sums if one.name == name)
+                raise SchemaError(
+                    f"{schema.source}: '{name}' is computed from {listed(parts)} and has no codes: select these, too."
+                )
+        elif name not in part.domain or schema.labels(name) != part.labels(name):
+            needed = [one for one in schema.column(name).needed if one != name]
+            why = (
+                f"codes of '{name}' are differences from {listed(needed)}" if needed else f"'{name}' is coded by others"
+            )
+            raise SchemaError(f"{schema.source}: {why}: select {listed(needed) if needed else 'all columns'}, too.")
