@@ -41,12 +41,27 @@ def clipped(times: Any) -> Any:
     return np.clip(times.astype(np.int64), *limits(unit)).astype(times.dtype)
 
 
+DAY = 86_400
+"""The seconds of a day."""
+
+
 def days_of(times: np.ndarray) -> np.ndarray:
     """Return the day of each time as a number; NumPy's own conversion overflows for the first days of nanoseconds."""
+    return steps_of(times, DAY)
+
+
+def steps_of(times: np.ndarray, seconds: int) -> np.ndarray:
+    """Return the number of whole steps since 1970-01-01 of each time, each of a number of seconds that divides a day.
+
+    >>> steps_of(np.array(["1970-01-01T01:59:59", "1969-12-31T23:59:59"], dtype="M8[s]"), 60)
+    array([119,  -1])
+    """
     unit, step = np.datetime_data(times.dtype)
     if unit not in PER_DAY or step != 1:
-        return times.astype("M8[D]").astype(np.int64)
-    return times.astype(np.int64) // PER_DAY[unit]
+        times, unit = times.astype("M8[s]" if seconds < DAY else "M8[D]"), "s" if seconds < DAY else "D"
+    per_day = DAY // seconds
+    numbers = times.astype(np.int64)
+    return numbers // (PER_DAY[unit] // per_day) if PER_DAY[unit] >= per_day else numbers * (per_day // PER_DAY[unit])
 
 
 def moved(times: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -76,6 +91,31 @@ def times_of_day(series: Any) -> np.ndarray:
     native, library = _held(series)
     numbers, unit = _stored(native, library)
     return np.clip(numbers, 0, PER_DAY[unit]) * (PER_DAY["ns"] // PER_DAY[unit])
+
+
+def durations(series: Any) -> np.ndarray:
+    """Return a column of durations as numpy.timedelta64; gaps become any duration.
+
+    Args:
+        series: a series of narwhals, of type Duration.
+    """
+    native, library = _held(series)
+    numbers, unit = _stored(native, library)
+    return np.maximum(numbers, 1 - 2**63).astype(f"m8[{unit}]")  # the least integer would be NaT
+
+
+def steps_in(durations: np.ndarray, seconds: int) -> np.ndarray:
+    """Return the number of whole steps, each of a number of seconds, at or below each duration.
+
+    >>> steps_in(np.array([90, -30]).astype("m8[m]"), 3600), steps_in(np.array([1500]).astype("m8[ms]"), 1)
+    (array([ 1, -1]), array([1]))
+    """
+    unit, step = np.datetime_data(durations.dtype)
+    if unit not in PER_DAY or step != 1:
+        durations, unit = durations.astype("m8[s]"), "s"
+    per_second = PER_DAY[unit] / DAY
+    numbers = durations.astype(np.int64)
+    return numbers // int(per_second * seconds) if per_second >= 1 else numbers * int(1 / per_second) // seconds
 
 
 def _held(series: Any) -> tuple[Any, str]:

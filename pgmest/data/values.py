@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.data.dates import chunked, clipped, local_times, times_of_day
+from pgmest.data.dates import chunked, clipped, durations, local_times, times_of_day
 from pgmest.data.frames import narrowed
 from pgmest.data.table_file import UNDECODED
 
@@ -43,7 +43,7 @@ class Values:
 
     Attributes:
         array: shape (rows,): booleans, 64-bit integers, 64-bit floats, dates and times as on the clock of their zone,
-            or objects. Where there is no value, it means nothing.
+            durations, or objects. Where there is no value, it means nothing.
         gaps: shape (rows,): the rows without a value (null, NaN, NaT).
         unread: the name of the column's type if values of that type are never read, else None.
     """
@@ -73,7 +73,7 @@ class Values:
         if not self.gaps.any():
             return self.array
         array = self.array.astype(object if self.array.dtype.kind in "biuO" else self.array.dtype)
-        array[self.gaps] = {"f": np.nan, "M": np.datetime64("NaT")}.get(array.dtype.kind)
+        array[self.gaps] = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(array.dtype.kind)
         return array
 
     def where(self, rows: np.ndarray) -> Values:
@@ -85,7 +85,7 @@ class Values:
 
         True, 1 and 1.0 are three values. Objects that are not of plain types may be in the list several times.
         """
-        if self.array.dtype.kind == "M":
+        if self.array.dtype.kind in "Mm":
             found, positions = np.unique(self.array, return_inverse=True)
             return positions.reshape(-1), list(found)
         if self.array.dtype.kind != "O":
@@ -138,6 +138,8 @@ def _values(series: Any) -> Values:
         return Values.of(_texts(series).astype(object))
     if kind == nw.Time:
         return _times(series)
+    if kind == nw.Duration:
+        return Values(durations(series), _missing(series))
     if kind == nw.Decimal or kind == nw.Object:
         return Values.of(series.to_numpy().astype(object))
     if kind == nw.Unknown:
@@ -163,7 +165,7 @@ def _widened(array: np.ndarray) -> np.ndarray:
             return array.astype({"i": np.int64, "u": np.uint64, "f": np.float64}[array.dtype.kind])
     if array.dtype.kind == "M":
         return clipped(array)
-    return array if array.dtype.kind == "b" else array.astype(object)
+    return array if array.dtype.kind in "bm" else array.astype(object)
 
 
 def _missing(series: Any) -> np.ndarray:

@@ -199,6 +199,8 @@ def _checked(
         taken = {str(value).lower() for value in among}
         said["other"] = node_of(next(one for one in ("other", "not listed", "any other") if one not in taken))
     ends = () if "values" in keys else tuple(end for end in ("min", "max") if end not in said)
+    if kind == "date" and "unit" in fields and fields["unit"].value in ("hour", "minute", "second"):
+        fields["unit"].fail("does not go with bounds that are bought: they are days. Say unit: day, or min: and max:.")
     made = BoughtColumn(name, kind, ends, "edges" in keys, "values" in keys, among, said, node, read)
     made.check()
     return made

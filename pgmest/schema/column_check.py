@@ -184,7 +184,7 @@ class ColumnCheck:
     def _detail_lost(self, there: int) -> Iterator[str]:
         """Remark on times of day, decimals and leading zeros, which the codes lose."""
         if self.detail.timed / there >= NOTICED:
-            yield f"{percent_text(self.detail.timed, there)} have a time of day, which a date loses"
+            yield f"{percent_text(self.detail.timed, there)} have a time of day, which is lost: say unit: hour"
         if self.detail.fractional / there >= NOTICED:
             share = percent_text(self.detail.fractional, there)
             yield f"{share} have decimals, which whole numbers lose: use type: real to keep them"

@@ -1,96 +1,116 @@
-"""Date columns: a range of days cut into days, months or years."""
+"""Date columns: a range of days cut into days, months or years, or of times cut into hours, minutes or seconds."""
 
 from __future__ import annotations
 
 import datetime
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pgmest.data.dates import days_of
+from pgmest.data.dates import DAY, steps_of
 from pgmest.data.values import Values
 from pgmest.schema.bins import whole_bin_expression, whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import Grid, Numbers, whole_points
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import day_of
+from pgmest.schema.readings import EPOCHS, step_of
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-UNITS: dict[str, Literal["D", "M", "Y"]] = {"day": "D", "month": "M", "year": "Y"}
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:]+)?")
+"""Dates in a schema, with or without a time."""
+Unit = Literal["s", "m", "h", "D", "M", "Y"]
+UNITS: dict[str, Unit] = {"second": "s", "minute": "m", "hour": "h", "day": "D", "month": "M", "year": "Y"}
+STEPS = {"s": 1, "m": 60, "h": 60}
+"""The seconds of the steps in which values are drawn, by the unit of the bins; of other units it is a day."""
+STEP_UNITS: dict[int, Unit] = {1: "s", 60: "m", DAY: "D"}
 
 
 @dataclass(frozen=True)
 class Date(Grid):
-    """Days from `min` to `max`, in bins of `width` days, months or years (`unit`), or in `bins` bins, or by `edges`.
+    """Dates from `min` to `max`, in bins of `width` units (`unit`: second to year), or in `bins` bins, or by `edges`.
 
     Each of the `points`, days such as 1900-01-01 that many records have, has a bin that holds nothing else.
 
-    Numbers are days since 1970-01-01. The time of day is dropped; the day is the one on the clock of the place that the
-    value is from: 23:30 at -05:00 is not yet tomorrow. A drawn value is a day, uniform within its bin.
+    Numbers are whole steps since 1970-01-01: days, or with a unit of at most an hour minutes or seconds. What is less
+    than a step is dropped. Days and times are those on the clock of the place that the value is from: 23:30 at -05:00
+    is not yet tomorrow. A drawn value is a whole step, uniform within its bin.
 
     Attributes:
-        format: how text writes dates, such as "%d.%m.%Y"; None for 2020-12-31, with or without a time.
+        format: how text writes dates, such as "%d.%m.%Y %H:%M", or "epoch" or "epoch_ms" for numbers since 1970; None
+            for 2020-12-31, with or without a time.
+        step: the number of seconds of a step.
     """
 
     format: str | None
+    step: int = DAY
 
     @property
     def kind(self) -> str:
-        return "date"
+        return "date" if self.step == DAY else f"date in {self.step_name}s"
+
+    @property
+    def step_name(self) -> str:
+        """The step in a word: "day", "minute" or "second"."""
+        return next(name for name, unit in UNITS.items() if unit == STEP_UNITS[self.step])
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Date:
         fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit", "format"))
         missing, markers = gap_keys(fields)
         unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
-        high, starts = whole_bins(node, fields, lambda bound: int(_day(bound).astype(f"M8[{unit}]").astype(int)))
-        days = np.array(starts).astype(f"M8[{unit}]").astype("M8[D]").astype(int).tolist()
-        last = int(np.array(high + 1).astype(f"M8[{unit}]").astype("M8[D]").astype(int)) - 1
+        step = STEPS.get(unit, DAY)
+        last_of = {id(fields["max"])} if "max" in fields else set()  # a day as the greatest value is all of that day
+
+        def of(bound: SchemaNode) -> int:
+            return _first_step(bound, step, last=id(bound) in last_of)
+
+        high, units = whole_bins(node, fields, lambda bound: _converted(of(bound), STEP_UNITS[step], unit))
+        starts = [_converted(start, unit, STEP_UNITS[step]) for start in units]
+        last = _converted(high + 1, unit, STEP_UNITS[step]) - 1
         if "min" in fields:
-            days[0], last = (int(_day(fields[bound]).astype(int)) for bound in ("min", "max"))
-            if last < days[0]:
+            starts[0], last = of(fields["min"]), of(fields["max"])
+            if last < starts[0]:
                 fields["max"].fail(f"must be at least min ({fields['min'].shown}), not {fields['max'].shown}.")
         outside = outside_key(fields, ("clip",), missing)
         form = _format(fields["format"]) if "format" in fields else None
-        starts = with_points(fields, days, last, lambda day: int(_day(day).astype(int)), lambda day: day + 1)
-        return cls(name, missing, markers, outside, node.place, starts, last, form)
+        pointed = with_points(fields, starts, last, of, lambda number: number + 1)
+        return cls(name, missing, markers, outside, node.place, pointed, last, form, step)
 
     def numbers(self, values: Values) -> Numbers:
         if values.array.dtype.kind == "M":
             none = np.zeros(len(values), dtype=bool)
-            return Numbers(days_of(values.array), none, none)
-        positions, distinct = values.distinct()
-        read = [day_of(value, self.format) for value in distinct]
-        numbers = np.array([0 if day is None else day for day in read], dtype=np.int64)
-        unreadable = np.array([day is None for day in read], dtype=bool)
-        return Numbers(numbers[positions], unreadable[positions], np.zeros(len(values), dtype=bool))
+            return Numbers(steps_of(values.array, self.step), none, none)
+        return read_each(values, lambda value: step_of(value, self.format, self.step))
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
-        return column.day(self.format)
+        return column.steps(self.format, self.step)
 
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
         return whole_bin_expression(number, self.starts)
 
     def from_units(self, units: np.ndarray) -> np.ndarray:
-        return units.astype("M8[D]")
+        return units.astype("M8[D]") if self.step == DAY else (units * (self.step * 1000)).astype("M8[ms]")
 
     @property
     def points(self) -> tuple[np.ndarray, np.ndarray]:
         return whole_points(self.starts, self.high)
 
     def labels(self) -> list[str]:
+        unit, label = STEP_UNITS[self.step], _span if self.step == DAY else _clock_span
         spans = [(int(a), int(self._last(code))) for code, a in enumerate(self.starts)]
-        return [_span(np.datetime64(first, "D"), np.datetime64(last, "D")) for first, last in spans]
+        return [label(np.datetime64(first, unit), np.datetime64(last, unit)) for first, last in spans]
 
     def written(self, number: float) -> str:
-        return str(np.datetime64(int(number), "D"))
+        return _text(np.datetime64(int(number), STEP_UNITS[self.step]))
 
     def number_of(self, node: SchemaNode) -> float:
-        return int(_day(node).astype(int))
+        return _first_step(node, self.step)
 
     def expected(self) -> str:
         form = "" if self.format is None else f" written as {self.format}"
@@ -98,6 +118,15 @@ class Date(Grid):
 
     def _last(self, code: int) -> float:
         return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
+
+
+def read_each(values: Values, read: Callable[[object], int | None]) -> Numbers:
+    """Return values as numbers by a reader of one value, which returns None for those that it cannot read."""
+    positions, distinct = values.distinct()
+    found = [read(value) for value in distinct]
+    numbers = np.array([0 if number is None else number for number in found], dtype=np.int64)
+    unreadable = np.array([number is None for number in found], dtype=bool)
+    return Numbers(numbers[positions], unreadable[positions], np.zeros(len(values), dtype=bool))
 
 
 def _span(first: np.datetime64, last: np.datetime64) -> str:
@@ -109,9 +138,23 @@ def _span(first: np.datetime64, last: np.datetime64) -> str:
     return str(first) if first == last else f"{first}..{last}"
 
 
+def _clock_span(first: np.datetime64, last: np.datetime64) -> str:
+    """The times from one to another: 2020-03-05 08:00..08:59, with the second date where it is another."""
+    start, end = _text(first), _text(last)
+    if start == end:
+        return start
+    return f"{start}..{end[11:] if start[:10] == end[:10] else end}"
+
+
+def _text(time: np.datetime64) -> str:
+    return str(time).replace("T", " ")
+
+
 def _format(node: SchemaNode) -> str:
     """A format of dates, found to be one that a date is written and read in."""
     form, day = node.text(), datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC)
+    if form in EPOCHS:
+        return form
     try:
         read = datetime.datetime.strptime(day.strftime(form), form)
     except ValueError as error:
@@ -121,8 +164,16 @@ def _format(node: SchemaNode) -> str:
     return form
 
 
-def _day(node: SchemaNode) -> np.datetime64:
-    try:
-        return np.datetime64(datetime.date.fromisoformat(node.text()), "D")
-    except ValueError:
-        node.fail(f"must be a date such as 2020-12-31, not {node.shown}.")
+def _first_step(node: SchemaNode, step: int, *, last: bool = False) -> int:
+    """Return the step of a date of the schema, with or without a time; of a date alone the first, or the last one."""
+    text = node.text().strip()
+    number = step_of(text, None, step) if DATE.fullmatch(text) else None
+    if number is None or (step == DAY and len(text) > 10):
+        wanted = "a date such as 2020-12-31" + ("" if step == DAY else ", or a time such as 2020-12-31 08:00")
+        node.fail(f"must be {wanted}, not {node.shown}.")
+    return number + DAY // step - 1 if last and len(text) == 10 else number
+
+
+def _converted(number: int, unit: Unit, other: Unit) -> int:
+    """Return a number of one unit since 1970 as one of another, the first of these in it, or the one it is in."""
+    return int(np.datetime64(number, unit).astype(f"M8[{other}]").astype(np.int64))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest.data.dates import DAY
 from pgmest.data.frames import collected
 from pgmest.data.values import Values
 from pgmest.schema.categorical import Categorical
@@ -73,7 +74,7 @@ class Detail:
         if isinstance(self.column, Integer):
             self.fractional += int((found.fractional[positions] & readable).sum())
             self.padded += _how_many(there, lambda value: isinstance(value, str) and _matches(PADDED, value))
-        if isinstance(self.column, Date):
+        if isinstance(self.column, Date) and self.column.step == DAY:
             self.timed += _timed(there)
 
     def compare_case(self, unlisted: Iterable[Any]) -> None:
@@ -108,7 +109,7 @@ class Detail:
             if isinstance(self.column, Integer):
                 asked["fractional"] = readable & read.reading.fractional
                 asked["padded"] = ~gap & (held.text.str.contains(PADDED) if held.form == "text" else nw.lit(False))
-            if isinstance(self.column, Date):
+            if isinstance(self.column, Date) and self.column.step == DAY:
                 asked["timed"] = ~gap & _timed_in_engine(held)
             number = read.reading.number
             inside = frame.filter(readable & (number >= self.column.low) & (number <= self.column.high))

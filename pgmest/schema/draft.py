@@ -15,15 +15,16 @@ import numpy as np
 
 from pgmest.data.beginning import beginning_of
 from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.dates import steps_in
 from pgmest.data.frames import ReadingWarning
 from pgmest.data.names import index_note
 from pgmest.data.table_file import TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.date import Date
-from pgmest.schema.grid import Grid
+from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.guess import MOST_MARKERS, Dates, Numeric, booleans, dates_in, free_text, numbers_in, sentinels
+from pgmest.schema.guess_times import clocks_in, date_lines, duration_lines, durations_in, timed_share
 from pgmest.schema.proposals import orders_in, sums_in
 from pgmest.schema.schema import DRAFT_MARK, Schema
 
@@ -119,16 +120,17 @@ def draft(table: Any, *, bought: bool = False) -> str:
 
 def _proposed(text: str, columns: dict[str, np.ndarray]) -> Iterator[str]:
     """The orders and sums that hold among the numbers and dates of a drafted schema, as constraints."""
-    dates: dict[str, np.ndarray] = {}
+    others: dict[str, dict[str, np.ndarray]] = {}  # dates, times and durations
     numbers: dict[str, np.ndarray] = {}
     for column in _columns_of(text):
         if isinstance(column, Grid):
             found, read = column.raw_numbers(Values.of(columns[column.name]))
-            kind = dates if isinstance(column, Date) else numbers
+            kind = numbers if isinstance(column, Integer | Real) else others.setdefault(column.kind, {})
             kind[column.name] = np.where(read, found.astype(np.float64), np.nan)
     sums = dict(sums_in(numbers))
-    others = {name: values for name, values in numbers.items() if name not in sums}
-    for chain in (*orders_in(dates, shared=0.0), *orders_in(others)):
+    rest = {name: values for name, values in numbers.items() if name not in sums}
+    chains = [chain for dates in others.values() for chain in orders_in(dates, shared=0.0)]
+    for chain in (*chains, *orders_in(rest)):
         yield f"ordered: [{', '.join(map(_quoted, chain))}]"
     for total, parts in sums.items():
         yield f"sum: {{{_quoted(total)}: [{', '.join(map(_quoted, parts))}]}}"
@@ -202,11 +204,14 @@ def _entry(name: str, values: np.ndarray, bought: bool = False) -> Iterator[str]
 def _to_be_bought(lines: Sequence[str]) -> Iterator[str]:
     """The lines of a column whose bounds or values are to be bought; what else was read stays, and is marked."""
     replaced = {"min": "bounds: bought", "values": "values: bought", "other": "other: other"}
+    if lines[0] in ("type: time", "type: duration"):  # of which nothing can be bought
+        yield from (f"    {line}  {PRIVATE_MARK}" for line in lines)
+        return
     for line in lines:
         key = line.partition(":")[0]
         if key in replaced:
             yield f"    {replaced[key]}"
-        elif key not in ("max", "bins"):
+        elif key not in ("max", "bins") and line != "unit: hour":
             yield f"    {line}  {PRIVATE_MARK}"
 
 
@@ -224,7 +229,11 @@ class Guess:
 def _guess(values: np.ndarray) -> Guess:
     """Return the guess of a column without missing values."""
     if values.dtype.kind == "M":
-        return Guess(_date(values.astype("M8[D]")))
+        days = values.astype("M8[D]")
+        lines, notes = date_lines(days, float((days != values).mean()))
+        return Guess(lines, notes=notes)
+    if values.dtype.kind == "m":
+        return Guess(duration_lines(steps_in(values, 1), _whole_bounds))
     text = as_text(values)
     counts = text.value_counts()
     labels = [] if values.dtype.kind == "b" else booleans(counts)
@@ -234,17 +243,21 @@ def _guess(values: np.ndarray) -> Guess:
         return _numeric(Numeric(text, text[:0])) if np.isfinite(values.astype(np.float64)).all() else Guess()
     dates = dates_in(text)
     if dates is not None:
-        return _dated(dates)
+        return _dated(dates, timed_share(text))
+    times = durations_in(text, _whole_bounds) or clocks_in(text)
+    if times is not None:
+        return _with_odd(times.lines, times.odd, [], "A TIME")
     numbers = numbers_in(text)
     if numbers is not None:
         return _numeric(numbers)
     return _listed(text, counts)
 
 
-def _dated(dates: Dates) -> Guess:
+def _dated(dates: Dates, timed: float) -> Guess:
+    lines, notes = date_lines(dates.days, timed)
     form = [] if dates.form is None else [f'format: "{dates.form}"']
     doubt = [f"IT COULD AS WELL BE WRITTEN {dates.doubtful}: ASK."] if dates.doubtful else []
-    return _with_odd([*_date(dates.days), *form], dates.odd, doubt, "A DATE")
+    return _with_odd([*lines, *form], dates.odd, [*doubt, *notes], "A DATE")
 
 
 def _numeric(found: Numeric) -> Guess:
@@ -316,14 +329,6 @@ def _whole_bounds(low: int, high: int) -> tuple[int, int]:
     step = 10 ** max(len(str(max(high - low, 1))) - 1, 0)
     least = 0 if 0 <= low <= high / 2 else low // step * step
     return least, high if step == 1 else high // step * step + step - 1
-
-
-def _date(days: np.ndarray) -> list[str]:
-    first, last = days.min().astype("M8[Y]"), days.max().astype("M8[Y]")
-    span = int((days.max() - days.min()).astype(int))
-    unit = "day" if span <= 100 else "month" if span <= 3660 else "year"
-    bounds = [f"min: {first}-01-01", f"max: {last}-12-31"]
-    return ["type: date", *bounds, f"unit: {unit}"]
 
 
 def as_text(values: np.ndarray) -> Any:

@@ -16,10 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pgmest.data.dates import PER_DAY, limits
+from pgmest.data.dates import DAY, PER_DAY, limits
 from pgmest.data.frames import collected
 from pgmest.data.values import Unread, time_text
-from pgmest.schema.readings import BLANKS, LIMIT, code_of, day_of, real_of, text_of, whole_of
+from pgmest.schema.readings import (
+    BLANKS,
+    EPOCHS,
+    LIMIT,
+    clock_of,
+    code_of,
+    day_of,
+    length_of,
+    real_of,
+    step_of,
+    text_of,
+    whole_of,
+)
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -84,7 +96,8 @@ def within_limits(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
             continue
         least, most = (f"'{limit}'::{kind}" for limit in DUCKDB_LIMITS.get(kind, ("", "")))
         clipped = f"case when {quoted} is not null then least(greatest({quoted}, {least}), {most}) end"
-        columns.append(f"{clipped} as {quoted}" if kind in DUCKDB_LIMITS else quoted)
+        exact = f"({clipped})::timestamp" if kind in ("TIMESTAMP_S", "TIMESTAMP_MS") else clipped
+        columns.append(f"{exact} as {quoted}" if kind in DUCKDB_LIMITS else quoted)
     return nw.from_native(relation.select(", ".join(columns)))
 
 
@@ -288,20 +301,68 @@ class EngineColumn:
         number = _zero_or_one(self.value) if self.form == "boolean" else self.value
         return Reading(number.cast(nw.Float64), nw.lit(False), nw.lit(False))
 
-    def day(self, form: str | None) -> Reading:
-        """Return the values as days, as `readings.day_of` reads them."""
+    def steps(self, form: str | None, seconds: int) -> Reading:
+        """Return the values as steps of dates, as `readings.step_of` reads them."""
         import narwhals as nw
 
         if self.form == "date":
-            date = nw.col(self.name).dt
-            number = _days(date.year(), date.ordinal_day())
+            number = self._dated(seconds)
             return Reading(number, number.is_null(), nw.lit(False))
-        if self.form == "text":
+        if self.form == "text" and seconds == DAY and form not in EPOCHS:
             return self._day_of_text(form)
-        if form is None or self.form == "unread":
+        if self.form == "unread" or (form is None and self.form != "text"):
             return Reading(nw.lit(0), nw.lit(True), nw.lit(False))
-        days = self._by_value(lambda value: _or_none(day_of(value, form)), NONE, nw.Int64)
-        return Reading(days, days == NONE, nw.lit(False))
+        return self.read_here(lambda value: step_of(value, form, seconds))
+
+    def clock(self, form: str | None, seconds: int) -> Reading:
+        """Return the values as steps since midnight, as `readings.clock_of` reads them."""
+        import narwhals as nw
+
+        if self.form == "date":
+            number = self._clock() // seconds
+            return Reading(number, number.is_null(), nw.lit(False))
+        if self.form in ("text", "time"):
+            return self.read_here(lambda value: _floored(clock_of(value, form), seconds))
+        return Reading(nw.lit(0), nw.lit(True), nw.lit(False))
+
+    def length(self, seconds: int) -> Reading:
+        """Return the values as steps of a duration, as `readings.length_of` reads them."""
+        import narwhals as nw
+
+        if self.kind == nw.Duration and self.frame.implementation.is_polars():
+            divisor = PER_DAY[self.kind.time_unit] // DAY * seconds  # type: ignore[attr-defined]
+            number = nw.col(self.name).cast(nw.Int64) // divisor
+            return Reading(number, number.is_null(), nw.lit(False))
+        if self.form in ("unread", "date"):
+            return Reading(nw.lit(0), nw.lit(True), nw.lit(False))
+        return self.read_here(lambda value: length_of(value, seconds))
+
+    def read_here(self, read: Callable[[Any], int | None]) -> Reading:
+        """Return the whole numbers that a reader of one value gives, or None, for each distinct value once."""
+        import narwhals as nw
+
+        numbers = self._by_value(lambda value: _or_none(read(value)), NONE, nw.Int64)
+        return Reading(numbers, numbers == NONE, nw.lit(False))
+
+    def _dated(self, seconds: int) -> Any:
+        """The steps of a column of dates since 1970-01-01."""
+        import narwhals as nw
+
+        date = nw.col(self.name).dt
+        days = _days(date.year(), date.ordinal_day())
+        if seconds == DAY or self.kind != nw.Datetime:
+            return days * (DAY // seconds)
+        return days * (DAY // seconds) + self._clock() // seconds
+
+    def _clock(self) -> Any:
+        """The seconds since midnight of a column of dates."""
+        import narwhals as nw
+
+        if self.kind != nw.Datetime:
+            return nw.col(self.name).dt.ordinal_day().cast(nw.Int64) * 0
+        time = nw.col(self.name).dt
+        parts = [part.cast(nw.Int64) for part in (time.hour(), time.minute(), time.second())]
+        return parts[0] * 3600 + parts[1] * 60 + parts[2]
 
     # -- how ----------------------------------------------------------------------------------------------------------
 
@@ -362,7 +423,9 @@ class EngineColumn:
 
     def _parsed(self, text: str) -> Any:
         """Return what the engine wrote as a value of Python; as bytes, which are never read, where that fails."""
-        read: Callable[[str], Any] = {"decimal": Decimal, "date": np.datetime64, "time": _time}.get(self.form, str)
+        read: Callable[[str], Any] = {"decimal": Decimal, "date": np.datetime64, "time": _time, "integer": int}.get(
+            self.form, str
+        )
         try:
             return read(text)
         except (ValueError, ArithmeticError):
@@ -463,6 +526,10 @@ def _written_floats(known: Mapping[str, int]) -> dict[float, int]:
 
 def _first(found: tuple[int, bool] | None) -> int | None:
     return None if found is None else found[0]
+
+
+def _floored(number: int | None, step: int) -> int | None:
+    return None if number is None else number // step
 
 
 def _or_none(day: int | None) -> int:

@@ -413,7 +413,7 @@ def whole_numbers(values: Values) -> Numbers:
     if array.dtype.kind == "f":
         below = np.floor(np.clip(array, -LIMIT, LIMIT)).astype(np.int64)
         return Numbers(below, none, (np.floor(array) != array))
-    if array.dtype.kind == "M":
+    if array.dtype.kind in "Mm":
         return Numbers(np.zeros(len(values), dtype=np.int64), ~none, none)
     positions, distinct = values.distinct()
     read = [whole_of(value) for value in distinct]
@@ -426,7 +426,7 @@ def whole_numbers(values: Values) -> Numbers:
 def real_numbers(values: Values) -> Numbers:
     """Values without gaps as floats: as `readings.real_of`, for whole arrays."""
     array = values.array
-    if array.dtype.kind == "M":
+    if array.dtype.kind in "Mm":
         numbers = np.full(len(values), np.nan)
     elif array.dtype.kind == "O":
         positions, distinct = values.distinct()

@@ -27,6 +27,9 @@ DATE_FORMATS = (
     "%m/%d/%Y",
     "%d-%m-%Y",
     "%m-%d-%Y",
+    "%d.%m.%y",
+    "%d/%m/%y",
+    "%m/%d/%y",
     "%Y/%m/%d",
     "%Y.%m.%d",
     "%d %b %Y",
@@ -35,6 +38,14 @@ DATE_FORMATS = (
     "%B %d, %Y",
 )
 """Day first where both are possible."""
+
+TIME_FORMATS = {
+    r".*\d \d?\d:\d\d:\d\d [AP]M": " %I:%M:%S %p",
+    r".*\d \d?\d:\d\d [AP]M": " %I:%M %p",
+    r".*\d \d?\d:\d\d:\d\d": " %H:%M:%S",
+    r".*\d \d?\d:\d\d": " %H:%M",
+}
+"""The formats of times behind a date, by the texts that have them."""
 
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 
@@ -137,7 +148,7 @@ def dates_in(text: Any) -> Dates | None:
         return None
     best: list[tuple[int, str | None, Any]] = []
     iso = text.str.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].*)?").astype(bool)
-    for form in DATE_FORMATS:
+    for form in _date_formats(text):
         days = _iso_days(text, iso) if form is None else pd.to_datetime(text, format=form, errors="coerce")
         alike = iso if form is None and days.notna().any() else days.notna()  # 2020-02-30 is meant as a day, too
         best.append((int(alike.sum()), form, days))
@@ -148,6 +159,21 @@ def dates_in(text: Any) -> Dates | None:
     found = days.notna()
     odd = ~iso if form is None else ~found
     return Dates(days[found].to_numpy().astype("M8[D]"), text[odd], form, as_good[0] if as_good else None)
+
+
+def _date_formats(text: Any) -> list[str | None]:
+    """Return the formats of dates that are tried, with the times that most of the texts have."""
+    time = time_format(text)
+    return [form if form is None else form + time for form in DATE_FORMATS]
+
+
+def time_format(text: Any) -> str:
+    """Return the format of the times behind the dates in texts; "" if most have none."""
+    few = text.drop_duplicates()[:1000]
+    for pattern, form in TIME_FORMATS.items():
+        if few.str.fullmatch(pattern, flags=re.IGNORECASE).mean() >= ENOUGH_DATES:
+            return form
+    return ""
 
 
 def _iso_days(text: Any, iso: Any) -> Any:

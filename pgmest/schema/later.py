@@ -128,7 +128,7 @@ class Later(RelatedColumn):
     def labels(self) -> list[str]:
         if self.reference is None:
             return self.own.labels()
-        unit = " days" if isinstance(self.own, Date) else ""
+        unit = f" {self.own.step_name}s" if isinstance(self.own, Date) else ""
         spans = zip(*(ends.tolist() for ends in self.difference_points), strict=True)
         texts = [f"{self.reference.name} + {a}" if a == b else f"{self.reference.name} + {a}..{b}" for a, b in spans]
         own = self.own.labels() if self.reference.missing else []

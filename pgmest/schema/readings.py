@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.data.dates import clipped, days_of, moved
+from pgmest.data.dates import DAY as DAY_SECONDS
+from pgmest.data.dates import clipped, moved, steps_in, steps_of
 
 BLANKS = " \t\n\r\v\f"
 """Stripped from text; the same few everywhere, since libraries do not agree on what else is blank."""
@@ -32,6 +33,18 @@ DECIMALS = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*")
 """Numbers that a listed number may be written as, with more decimals than it needs."""
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=$|[T ])")
+CLOCK = re.compile(
+    r"(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9])(?:[.,][0-9]*)?)?"
+    r"(?: ?(?P<half>[aApP])[mM])?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+"""Times of day, of which the offset of a zone is left out: the clock is that of the place of the value."""
+LENGTH = re.compile(
+    r"(?P<sign>-?)(?:(?P<days>[0-9]{1,9}) days?,?)?(?(days)(?: (?P<plus>[+-]?)|$)|)"
+    r"(?:(?P<hours>[0-9]{1,9}):(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9])(?:[.,][0-9]*)?)?)?"
+)
+"""Durations as 2:30 (hours and minutes), 26:00:00, and as pandas and Python write them: -1 days +02:30:00."""
+EPOCHS = {"epoch": 1, "epoch_ms": 1000}
+"""The formats of dates that are numbers of seconds, or of thousandths, since 1970-01-01, with how many a second has."""
 MOST_INTEGER_BITS = 13_000  # of integers that Python writes out, which has a limit of 4,300 digits
 
 
@@ -116,8 +129,41 @@ def day_of(value: object, form: str | None) -> int | None:
     >>> day_of("1970-01-02T23:59:59", None), day_of("3.1.1970", "%d.%m.%Y"), day_of("1970-02-30", None)
     (1, 2, None)
     """
+    return step_of(value, form, DAY_SECONDS)
+
+
+def step_of(value: object, form: str | None, seconds: int) -> int | None:
+    """Return the number of whole steps since 1970-01-01, each of `seconds`, of a value that `day_of` reads.
+
+    >>> step_of("1970-01-01 00:59:59", None, 60), step_of("1/1/70 1:30 PM", "%m/%d/%y %I:%M %p", 3600)
+    (59, 13)
+    """
     try:
-        return _day(_plain(value), form)
+        return _step(_plain(value), form, seconds)
+    except Exception:  # a foreign object may raise any
+        return None
+
+
+def clock_of(value: object, form: str | None) -> int | None:
+    """Return the seconds since midnight of a time of day, of a date with one, or of text such as 14:35 or 2:35 PM.
+
+    >>> clock_of("00:01:30", None), clock_of("2020-01-01 02:00", None), clock_of("14.35", "%H.%M"), clock_of("25", None)
+    (90, 7200, 52500, None)
+    """
+    try:
+        return _clock(_plain(value), form)
+    except Exception:  # a foreign object may raise any
+        return None
+
+
+def length_of(value: object, seconds: int) -> int | None:
+    """Return the number of whole steps at or below a duration, each of `seconds`; a plain number is one of steps.
+
+    >>> [length_of(text, 60) for text in ("1:30", "1 days 00:00:59.5", "-1 days +23:59:00", "25", "x")]
+    [90, 1440, -1, 25, None]
+    """
+    try:
+        return _length(_plain(value), seconds)
     except Exception:  # a foreign object may raise any
         return None
 
@@ -126,6 +172,8 @@ def _plain(value: object) -> Any:
     """Return a scalar of NumPy as one of Python, dates as numpy.datetime64 on their own clock, texts stripped."""
     if isinstance(value, np.datetime64):
         return value if np.isnat(value) else clipped(value)
+    if isinstance(value, np.timedelta64):
+        return value
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, str):
@@ -134,6 +182,8 @@ def _plain(value: object) -> Any:
         return clipped(np.datetime64(_timestamp(value)))
     if isinstance(value, datetime.date):
         return np.datetime64(value, "D")
+    if isinstance(value, datetime.timedelta):
+        return value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
     return value
 
 
@@ -220,15 +270,66 @@ def _real(value: Any) -> float:
     return float(value) if isinstance(value, int | float | Decimal) else math.nan
 
 
-def _day(value: Any, form: str | None) -> int | None:
+def _step(value: Any, form: str | None, seconds: int) -> int | None:
     if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else int(days_of(np.asarray(value)))
+        return None if np.isnat(value) else int(steps_of(np.asarray(value), seconds))
+    if form in EPOCHS:
+        number = _whole(value)
+        return None if number is None else number[0] // (EPOCHS[form] * seconds)
     text = _text(value)
     if text is None:
         return None
     if form is not None:
-        return datetime.datetime.strptime(text, form).toordinal() - datetime.date(1970, 1, 1).toordinal()
+        moment = datetime.datetime.strptime(text, form)
+        return _steps(moment.date(), moment.hour * 3600 + moment.minute * 60 + moment.second, seconds)
     found = DAY.match(text)
     if found is None:
         return None
-    return datetime.date.fromisoformat(found.group()).toordinal() - datetime.date(1970, 1, 1).toordinal()
+    rest = text[found.end() + 1 :]
+    clock = 0 if seconds == DAY_SECONDS or not rest else _clock_text(rest)
+    return None if clock is None else _steps(datetime.date.fromisoformat(found.group()), clock, seconds)
+
+
+def _steps(day: datetime.date, clock: int, seconds: int) -> int:
+    return ((day.toordinal() - datetime.date(1970, 1, 1).toordinal()) * DAY_SECONDS + clock) // seconds
+
+
+def _clock(value: Any, form: str | None) -> int | None:
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else int(steps_of(np.asarray(value), 1)) % DAY_SECONDS
+    text = _text(value)
+    if text is None:
+        return None
+    if form is not None:
+        moment = datetime.datetime.strptime(text, form)
+        return moment.hour * 3600 + moment.minute * 60 + moment.second
+    found = DAY.match(text)
+    return _clock_text(text if found is None else text[found.end() + 1 :])
+
+
+def _clock_text(text: str) -> int | None:
+    found = CLOCK.fullmatch(text)
+    if found is None:
+        return None
+    hour, half = int(found["hour"]), found["half"]
+    if half is not None:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half in "pP" else 0)
+    return hour * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
+
+
+def _length(value: Any, seconds: int) -> int | None:
+    if isinstance(value, np.timedelta64):
+        return None if np.isnat(value) else int(steps_in(np.asarray(value), seconds))
+    if isinstance(value, datetime.time):
+        return (value.hour * 3600 + value.minute * 60 + value.second) // seconds
+    found = LENGTH.fullmatch(value) if isinstance(value, str) and value else None
+    if found is None or (found["days"] is None and found["hours"] is None):
+        number = None if isinstance(value, bool) else _whole(value)
+        return None if number is None else number[0]
+    parts = [int(found[name] or 0) for name in ("days", "hours", "minutes", "seconds")]
+    days, clock = parts[0] * DAY_SECONDS, parts[1] * 3600 + parts[2] * 60 + parts[3]
+    if found["days"] is None:
+        return (-clock if found["sign"] else clock) // seconds
+    return ((-days if found["sign"] else days) + (-clock if found["plus"] == "-" else clock)) // seconds

@@ -18,6 +18,7 @@ from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
 from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
 from pgmest.schema.categorical import Boolean, Categorical
+from pgmest.schema.clock import Duration, Time
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.date import Date
@@ -37,6 +38,8 @@ TYPES: dict[str, Any] = {
     "integer": Integer,
     "real": Real,
     "date": Date,
+    "time": Time,
+    "duration": Duration,
 }
 
 TABLE_ENDINGS = (*READ, ".xls", ".xlsm", ".ods", ".npz")

@@ -23,8 +23,7 @@ import numpy as np
 from pgmest.errors import count_text
 from pgmest.schema.bins import uniform
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.date import Date
-from pgmest.schema.grid import Grid, Real
+from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.orders import Ends, decimals_text, known_number
 from pgmest.schema.total import Total
@@ -140,8 +139,8 @@ def _parts(
         node.fail(f"needs two parts or more, such as [a, b], not {len(names)}.")
     for name in (total, *names):
         column = known_number(node, name, columns)
-        if isinstance(column, Date):
-            node.fail(f"names '{name}' of type date, but dates have no sum.")
+        if not isinstance(column, Integer | Real):
+            node.fail(f"names '{name}' of type {type(column).__name__.lower()}, but only numbers have a sum.")
     for name in names:
         if name == total:
             node.fail(f"names '{name}' as a part of itself. Leave it out of its parts.")

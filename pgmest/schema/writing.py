@@ -14,7 +14,7 @@ from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn, could_be_written
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer, Real, Writing
-from pgmest.schema.readings import text_of
+from pgmest.schema.readings import EPOCHS, text_of
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -65,14 +65,19 @@ def number_text(number: float, writing: Writing) -> str:
     return text.replace(".", writing.decimal)
 
 
-def date_texts(days: np.ndarray, form: str) -> np.ndarray:
-    """Return days as texts in a format of `strftime`; years get four digits, which some systems leave to the caller.
+def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
+    """Return dates as texts in a format of `strftime`, or as numbers since 1970 (`readings.EPOCHS`).
+
+    Years get four digits, which some systems leave to the caller.
 
     >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
     ['01.02.0912']
     """
-    distinct, positions = np.unique(days, return_inverse=True)
-    texts = [day.strftime(form.replace("%Y", f"{day.year:04}")) for day in distinct.astype("M8[D]").astype(object)]
+    distinct, positions = np.unique(dates, return_inverse=True)
+    if form in EPOCHS:
+        numbers = distinct.astype("M8[s]").astype(np.int64) * EPOCHS[form]
+        return _objects(map(str, numbers.tolist()))[positions.reshape(-1)]
+    texts = [date.strftime(form.replace("%Y", f"{date.year:04}")) for date in distinct.astype(object)]
     return _objects(texts)[positions.reshape(-1)]
 
 

@@ -118,9 +118,9 @@ def test_columns_in_one_code(engine):
 def test_times_of_day_decimals_and_leading_zeros_are_lost(engine):
     at = ["2020-01-01T00:00:00", "2020-01-02 08:30", "2020-01-03", "2020-01-04 00:00:01"]
     described = "{type: date, min: 2020-01-01, max: 2020-01-04}"
-    assert one_column(described, at, engine) == ["50 % have a time of day, which a date loses"]
+    assert one_column(described, at, engine) == ["50 % have a time of day, which is lost: say unit: hour"]
     assert one_column(described, pd.to_datetime(at, format="ISO8601"), engine) == [
-        "50 % have a time of day, which a date loses"
+        "50 % have a time of day, which is lost: say unit: hour"
     ]
     assert one_column(described, pd.to_datetime([text[:10] for text in at]), engine) == []
     (decimals,) = one_column("{type: integer, min: 0, max: 3}", [0.0, 1.5, 2.0, 3.0], engine)

@@ -73,9 +73,9 @@ def test_yaml_json_toml_and_plain_data_say_the_same(tmp_path):
 WRONG = [
     (
         "age: {type: intger}",
-        "column 'age': type must be one of categorical, boolean, integer, real, date, not 'intger'.",
+        "column 'age': type must be one of categorical, boolean, integer, real, date, time, duration, not 'intger'.",
     ),
-    ("age: {min: 0}", "column 'age' needs 'type:', one of categorical, boolean, integer, real, date."),
+    ("age: {min: 0}", "column 'age' needs 'type:', one of categorical, boolean, integer, real, date, time, duration."),
     ("age: 7", "column 'age' must be a mapping such as {type: integer, min: 0, max: 99}, not 7."),
     ("age: {type: integer, minimum: 0}", "column 'age' has an unknown key 'minimum'. Did you mean 'min'?"),
     ("age: {type: integer, min: 0}", "column 'age' needs 'max:', a public bound of its values."),
@@ -105,7 +105,7 @@ WRONG = [
     ("d: {type: date, min: 2020-01-02, max: 2020-01-01, unit: year}", "max must be at least min ('2020-01-02')"),
     (
         "d: {type: date, min: 2020-01-02, max: 2021-01-01, unit: week}",
-        "unit must be one of day, month, year, not 'week'.",
+        "unit must be one of second, minute, hour, day, month, year, not 'week'.",
     ),
     ("s: {type: categorical, values: []}", "values must list at least one value."),
     ("s: {type: categorical, values: a}", "values must be a list, such as [a, b], not 'a'."),
