@@ -29,7 +29,7 @@ from noisy measurements to synthetic records:
 
 pgmest COMMAND --help describes each command. Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
 Results go to standard output or to the file named, progress and messages to standard error. The table "-" is CSV from
-standard input, or to standard output.
+standard input, or to standard output. The signal SIGTERM does what Ctrl-C does.
 """
 
 
@@ -77,7 +77,7 @@ def make_parser(commands: Iterable[Command]) -> argparse.ArgumentParser:
         )
         command.options(subparser.add_argument)
         positional = tuple(action.dest for action in subparser._actions if not action.option_strings)
-        subparser.set_defaults(run=command.run, positional=positional)
+        subparser.set_defaults(run=command.run, command=command.name, positional=positional)
     return parser
 
 

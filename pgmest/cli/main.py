@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pgmest._base.stages import begun
 from pgmest.cli.audit import AUDIT
 from pgmest.cli.check import CHECK
 from pgmest.cli.command import make_parser, say
@@ -48,10 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     options, code = make_parser(COMMANDS.values()).parse_args(arguments), 0
     try:
-        check_files(options)
-        with _warnings_as_messages():
-            code = options.run(options)
-        sys.stdout.flush()
+        with _ended_by_sigterm(), begun(f"pgmest {options.command}"):
+            check_files(options)
+            with _warnings_as_messages():
+                code = options.run(options)
+            sys.stdout.flush()
     except PgmestError as error:
         say(f"error: {error}")
         return 1
@@ -66,6 +70,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("interrupted.")
         return 130
     return code or 0
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Answer SIGTERM, by which a scheduler or a container ends a process, as Ctrl-C; also where Ctrl-C is ignored."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can be interrupted
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgmest._base.files import write_atomically
 from pgmest._base.printable import printable
+from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options, question_delta
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
@@ -39,8 +41,13 @@ from pgmest.errors import ArgumentError, plural
 
 if TYPE_CHECKING:
     from pgmest.data.table_file import TableFile
+    from pgmest.schema import Schema
     from pgmest.synthesizer.synthesizer import Synthesizer
 
+WRITING_SECONDS = 5e-7
+"""The seconds that drawing, decoding and writing take for each value of the synthetic table."""
+PAGE_SECONDS = 5.0
+"""The seconds that a page takes, with its pictures."""
 MOST_GAPS = 3
 """The most groups with many missing values that a run names."""
 
@@ -92,8 +99,8 @@ runs that would exceed its total budget; see `pgmest ledger --help`.
 
 --checkpoint FILE keeps each answer that was paid for, so that after a crash the same command continues and pays nothing
 twice. Ctrl-C stops early: the table is made of the answers measured so far, and the exit code is 130; a second Ctrl-C
-aborts without a table. --most-seconds stops in the same way, with exit code 0. `pgmest plan` shows the noise, time and
-memory to expect before any budget is spent.
+aborts without a table. SIGTERM does the same. --most-seconds stops measuring in the same way, in time for the model and
+the table, with exit code 0. `pgmest plan` shows the noise, time and memory to expect before any budget is spent.
 """
 
 
@@ -124,7 +131,7 @@ def _synthesize_options(add: Add) -> None:
     text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
     add("--buy-bounds", type=float, metavar="X", help=text)
     add("--bought", metavar="FILE", type=output, help="where to write the schema with the bought parts, .json")
-    text = "stop measuring after X seconds, and make the table of the answers until then"
+    text = "take at most about X seconds in all, and make the table of the answers until then"
     add("--most-seconds", type=float, metavar="X", help=text)
     text = "a public guess of the number of records, with which delta is compared"
     add("--records-expected", type=count, metavar="N", help=text)
@@ -146,6 +153,11 @@ def _synthesize_options(add: Add) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
+    with ending_in(math.inf if options.most_seconds is None else options.most_seconds):
+        _run(options)
+
+
+def _run(options: argparse.Namespace) -> None:
     from pgmest.evaluation.reports.missing_values import gaps_in_groups
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
     from pgmest.schema import Schema
@@ -167,9 +179,12 @@ def _synthesize(options: argparse.Namespace) -> None:
     if schema.unit and options.records_per_person is not None and options.records_per_person < schema.unit.at_most:
         least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
+    stage("reading the table")
     with input_table(options.table, options) as table:
         check_rows(schema.table_file(table))
         data = table if schema.bought else schema.encode(table)
+        limit = None if options.most_seconds is None else _seconds_for_fit(options, data, schema)
+        stage("measuring")
         synthesizer.fit(
             data,
             schema,
@@ -178,7 +193,7 @@ def _synthesize(options: argparse.Namespace) -> None:
             checkpoint=options.checkpoint,
             ledger=options.ledger,
             allow_draft=options.allow_draft,
-            time_limit=options.most_seconds,
+            time_limit=limit,
             buy_share=options.buy_bounds,
         )
         rows = _write(synthesizer, data, table, written, options)
@@ -196,6 +211,22 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
+def _seconds_for_fit(options: argparse.Namespace, data: Any, schema: Schema) -> float:
+    """Return the rest of --most-seconds after reading, less what drawing and writing the table will take.
+
+    Raises:
+        ArgumentError: if nothing is left; nothing was spent.
+    """
+    rows = options.rows or getattr(data, "records", 0)
+    writing = 1.0 + WRITING_SECONDS * rows * len(schema.described)
+    writing += PAGE_SECONDS * ((options.report is not None) + (options.owner_report is not None))
+    left = time_left() - min(writing, time_left() / 2)
+    if not left > 0:
+        allowed = "longer: it is over, and the table has just been read (nothing was spent)"
+        raise ArgumentError.of("--most-seconds", options.most_seconds, allowed)
+    return left
+
+
 def _write(synthesizer: Synthesizer, data: Any, raw: Any, written: TableFile, options: argparse.Namespace) -> int:
     """Write the files asked for, first those that cannot be made again; return the number of rows."""
     if options.spent:
@@ -209,6 +240,7 @@ def _write(synthesizer: Synthesizer, data: Any, raw: Any, written: TableFile, op
             synthesizer.model_.save(options.model)
         else:
             say(f"no model was written: there is no file format for the models of {options.mechanism}.")
+    stage("drawing and writing records")
     table = synthesizer.sample(options.rows, options.seed, written=is_csv(options.out))
     if options.out != "-":
         write_table(table, options.out, written)

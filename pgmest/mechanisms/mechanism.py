@@ -21,6 +21,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, PgmestError
 from pgmest.inference.exact.structural_zeros import Rule, StructuralZeros, zero_rules
+from pgmest.mechanisms.duration import announce
 from pgmest.mechanisms.known_zeros import check_possible
 from pgmest.mechanisms.notices import warn_of_budget, warn_of_workload
 from pgmest.mechanisms.parameters import (
@@ -235,12 +236,14 @@ class Mechanism(ABC):
             workload: the marginals that matter: None for the mechanism's default, cliques, or a
                 `pgmest.workloads.Workload`.
             seed: the seed of simulated noise, of tie-breaking and of sampling; OpenDP's noise never depends on it.
-            progress: None for a bar on a terminal, False for no output, or a function that is called with the curator
-                after each charge.
+            progress: None for a bar on a terminal, and elsewhere a line every ten seconds; False for no output; or a
+                function that is called with the curator after each charge.
             checkpoint: a file that keeps every paid answer. If the file exists, its run is resumed, and no answer is
                 paid twice. Mechanism, data, workload and the integer `seed` must be the same.
-            time_limit: the seconds after which the run ends as at Ctrl-C; the last estimate then takes further time.
-                The end depends on the clock of this machine, not only on the records (`Result.interrupted`).
+            time_limit: the seconds after which the run ends, the last estimate included. If the budget is not spent in
+                the part of the time that the estimate leaves, the run ends as at Ctrl-C (`Result.interrupted`); the
+                estimate, too, ends with its best so far. So the result depends on the clock of this machine, not only
+                on the records; `details["time_limit"]` says so.
             ledger: the ledger of the dataset, which all runs on it charge: a file, or an open `DatasetLedger`.
             drafting: requests that decide how the records are coded, and that the same budget pays first; `data` is
                 then a table without codes. `Synthesizer` passes one for a schema with columns to be bought.
@@ -260,6 +263,8 @@ class Mechanism(ABC):
                 prepared.open_curator(journal=checkpoint, ledger=ledger, on_charge=on_charge)
             ) as curator,
         ):
+            if progress in (None, True):
+                announce(prepared.mechanism, data, time_limit)
             ended = prepared.run(curator, time_limit, silent=progress is False)
         return prepared.result(ended, OwnerOnly(time.perf_counter() - start))
 

@@ -6,18 +6,21 @@ opened.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from pgmest._base.stages import ending_in, stage
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.mechanisms.duration import measuring_time
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, honored
 from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
-from pgmest.mechanisms.stopping import Stop, stopped_early
+from pgmest.mechanisms.stopping import Stop, say_cut_short, stopped_early
 from pgmest.privacy.budgets import ApproxDP, Budget
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
@@ -49,6 +52,10 @@ class Drafting(Protocol):
     def __call__(self, curator: Curator, /) -> Curator:
         """Ask the curator, and return the curator of the coded records for the mechanism."""
         ...
+
+
+SHARE = 0.9
+"""The share of a limit of time after which estimates end, since no code ends at once."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +127,26 @@ class PreparedRun:
     def run(self, curator: Curator, time_limit: float | None, silent: bool) -> EndedRun:
         """Run the mechanism; if Ctrl-C or the time limit stops the run, estimate from the answers so far.
 
+        The limit is for all of this: a part of it is kept for the estimate, which also ends at the limit.
+
         Raises:
             KeyboardInterrupt: if no model can be made of the answers before Ctrl-C, or at a second Ctrl-C.
             ArgumentError: if nothing was measured within the time limit.
         """
         made, seen = None, curator
-        with stopped_early(curator, time_limit, silent) as stop:
-            if self.drafting is not None:
-                seen = self.drafting(curator)
-            made = self.mechanism.run(seen, self.workload, self.choices)
-        if made is None and stop.early:
-            made = self._concluded(seen, stop)
+        with ending_in(math.inf if time_limit is None else SHARE * time_limit) as clock:
+            clock.cut_short = False
+            measuring = None if time_limit is None else measuring_time(self.mechanism, self.data, time_limit)
+            with stopped_early(curator, time_limit, silent, measuring) as stop:
+                if self.drafting is not None:
+                    seen = self.drafting(curator)
+                made = self.mechanism.run(seen, self.workload, self.choices)
+            if made is None and stop.early:
+                stage("making a model of the answers so far")
+                made = self._concluded(seen, stop)
+            if clock.cut_short and not stop.timed_out:
+                stop.timed_out = True
+                say_cut_short(stop, silent)
         return EndedRun(made, curator, seen, stop)
 
     def _concluded(self, seen: Curator, stop: Stop) -> Any:

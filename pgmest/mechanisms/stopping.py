@@ -8,12 +8,16 @@ import math
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pgmest.errors import ArgumentError, percent_text, plural
 from pgmest.privacy.curator import Curator
+
+ALL_PAID = 1e-6
+"""The share of the budget below which all of it counts as paid."""
 
 
 @dataclass
@@ -22,7 +26,7 @@ class Stop:
 
     Attributes:
         limit: the time limit in seconds, or None.
-        timed_out: whether the run was stopped by the time limit.
+        timed_out: whether the run was stopped, or its estimate ended, by the time limit.
         finished: whether the run ended by itself.
         early: whether the run was interrupted before it ended by itself.
     """
@@ -41,21 +45,28 @@ def check_time_limit(limit: Any) -> None:
 
 
 @contextlib.contextmanager
-def stopped_early(curator: Curator, limit: float | None, silent: bool) -> Iterator[Stop]:
+def stopped_early(
+    curator: Curator, limit: float | None, silent: bool, measuring: float | None = None
+) -> Iterator[Stop]:
     """Run the block until it ends, or until Ctrl-C or the time limit interrupts it; yield how it ended.
 
     An interruption stops the curator, which then answers and charges nothing more. So the next round of a mechanism
     cannot begin, also if `estimate` has answered Ctrl-C by returning early. The interruption is not raised to the
     caller. Only the main thread can be interrupted: in other threads the time limit takes effect at the next request.
+    If everything is paid already, the time limit does not interrupt: the last estimate ends by itself at its deadline
+    (`pgmest._base.stages`).
+
+    SIGTERM is answered as Ctrl-C is where the program handles it, as the command line does.
 
     Args:
         curator: the curator of the run.
         limit: the time limit in seconds, or None.
         silent: whether to print nothing to standard error.
+        measuring: the seconds after which nothing more is measured, of those of the limit; all by default.
     """
-    stop, before = Stop(limit), signal.getsignal(signal.SIGINT)
-    ending = threading.Lock()  # without it, the timer could interrupt the main thread after the handler is restored
-    main = threading.current_thread() is threading.main_thread() and callable(before)
+    stop, started = Stop(limit), time.perf_counter()
+    ending = threading.Lock()  # without it, the timer could interrupt the main thread after the handlers are restored
+    handled = _handled() if threading.current_thread() is threading.main_thread() else {}
 
     def answer(number: int, frame: Any) -> None:
         if stop.finished:  # the timer fired just after the run had ended
@@ -63,19 +74,20 @@ def stopped_early(curator: Curator, limit: float | None, silent: bool) -> Iterat
         curator.stopped = True
         if not silent:
             with contextlib.suppress(OSError, ValueError):  # a closed terminal must not lose the answers
-                _say(curator, stop)
-        signal.default_int_handler(number, frame) if stop.timed_out else before(number, frame)  # type: ignore[operator]
+                _say(curator, stop, time.perf_counter() - started)
+        signal.default_int_handler(number, frame) if stop.timed_out else handled[signal.Signals(number)](number, frame)
 
     def over() -> None:
         with ending:
-            if not (stop.finished or curator.stopped):
+            if not (stop.finished or curator.stopped or curator.remaining / curator.budget < ALL_PAID):
                 stop.timed_out = curator.stopped = True
-                if main:
-                    _thread.interrupt_main()
+                if handled:
+                    _thread.interrupt_main(next(iter(handled)))
 
-    timer = None if limit is None else threading.Timer(limit, over)
-    if main:
-        signal.signal(signal.SIGINT, answer)
+    seconds = limit if measuring is None else measuring
+    timer = None if seconds is None else threading.Timer(seconds, over)
+    for number in handled:
+        signal.signal(number, answer)
     try:
         if timer:
             timer.daemon = True
@@ -88,13 +100,21 @@ def stopped_early(curator: Curator, limit: float | None, silent: bool) -> Iterat
     finally:
         if timer:
             timer.cancel()
-        if main:
-            signal.signal(signal.SIGINT, before)
+        for number, handler in handled.items():
+            signal.signal(number, handler)
 
 
-def _say(curator: Curator, stop: Stop) -> None:
+def _handled() -> dict[signal.Signals, Any]:
+    """Return the signals that end a run early, with the handlers that the program has for them, if it has."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    return {number: handler for number, handler in handlers.items() if callable(handler)}
+
+
+def _say(curator: Curator, stop: Stop, seconds: float) -> None:
     """Print what happens next, at once, since the estimate that follows can take a while."""
-    count, why = len(curator.measurements), f"the {stop.limit:g} s are over" if stop.timed_out else "interrupted"
+    count, why = len(curator.measurements), "interrupted"
+    if stop.timed_out:
+        why = f"{seconds:.2g} of {stop.limit:g} s are over, and the rest is for the model"
     if not count:
         text = f"{why}: nothing was measured yet, so there is nothing to make a model of."
         print(f"\npgmest: {text}", file=sys.stderr, flush=True)
@@ -105,3 +125,11 @@ def _say(curator: Curator, stop: Stop) -> None:
         f"{plural(count, 'answer')} so far ({percent_text(spent, 1)} of the budget); Ctrl-C (again) aborts without it."
     )
     print(f"\npgmest: {text}", file=sys.stderr, flush=True)
+
+
+def say_cut_short(stop: Stop, silent: bool) -> None:
+    """Print that the last estimate ended at the time limit, unless `silent`."""
+    if not silent:
+        with contextlib.suppress(OSError, ValueError):
+            text = f"the {stop.limit:g} s are over: the model is the best so far, less accurate than a longer run's."
+            print(f"\npgmest: {text}", file=sys.stderr, flush=True)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmest._base.stages import out_of_time
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.inverse_hessian import SUFFICIENT_DECREASE, InverseHessian
@@ -82,15 +83,19 @@ class ImplicitStep:
     def minimize(self, prior: np.ndarray, strength: float, start: np.ndarray, sufficient_gap: float) -> State | None:
         """Return the minimizer up to a certified gap; None if that takes more than MAX_CALLS oracle calls.
 
-        Arguments as for `approach`.
+        At the limit of time it is the point reached. Arguments as for `approach`.
         """
         point = self.approach(prior, strength, start, sufficient_gap, MAX_CALLS)
-        return None if point.gap > sufficient_gap else State(point.theta, point.p, point.log_partition)
+        if point.gap > sufficient_gap and not out_of_time():
+            return None
+        return State(point.theta, point.p, point.log_partition)
 
     def approach(
         self, prior: np.ndarray, strength: float, start: np.ndarray, sufficient_gap: float, most_calls: int
     ) -> DualPoint:
         """Return the point reached at a certified gap, after a number of oracle calls, or where no step is found.
+
+        The limit of time ends it, too.
 
         Args:
             prior: flat potentials of q.
@@ -102,7 +107,7 @@ class ImplicitStep:
         """
         first = self._problem.oracle.calls
         point, hessian = self._start(prior, strength, start), InverseHessian(MEMORY)
-        while point.gap > sufficient_gap and self._problem.oracle.calls - first < most_calls:
+        while point.gap > sufficient_gap and self._problem.oracle.calls - first < most_calls and not out_of_time():
             following = self._step(point, hessian, prior, strength)
             if following is not None:
                 hessian = hessian.updated(following.h - point.h, following.slope - point.slope)

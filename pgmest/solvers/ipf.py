@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pgmest._base.stages import out_of_time
 from pgmest.errors import ArgumentError, ImpossibleModelError
 from pgmest.inference.exact.belief_propagation import MarginalOracle
 from pgmest.losses.l2 import WeightedSquares
@@ -59,6 +60,8 @@ class IterativeProportionalFitting(Solver[FittingState]):
 
     def step(self, problem: Problem, state: FittingState) -> FittingState:
         for cells in clique_cells(problem.loss.layout):
+            if out_of_time():
+                break
             before = state.theta[cells].copy()
             _match(state.theta[cells], state.target[cells], state.p[cells])
             try:

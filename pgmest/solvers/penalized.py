@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgmest._base.stages import out_of_time
 from pgmest.losses.l2 import is_positive_squares
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
 from pgmest.solvers.certificate import NEGLIGIBLE_GAP
@@ -47,7 +48,7 @@ def _accelerated(problem: Problem, penalty: EntropyPenalty, start: np.ndarray, s
     state = solver.start(problem, start.copy())
     for step in range(1, MAX_STEPS + 1):
         state = solver.step(problem, state)
-        if state.status is not None:
+        if state.status is not None or out_of_time():
             break
         if step % CHECK_EVERY == 0 and penalty.gap(problem, state) <= sufficient_gap:
             break

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.stages import out_of_time
 from pgmest.errors import ArgumentError
 from pgmest.solvers.certificate import NEGLIGIBLE_GAP
 from pgmest.solvers.facts_oracle import HELD
@@ -211,6 +212,8 @@ class Minimization:
                 soonest, due = int(CHECK_GROWTH * calls), self._next_check(calls, self._certificate_calls - before)
             if stepping and self._callback_stops() and ended is None:
                 ended = Status.CALLBACK
+            if ended is None and out_of_time():
+                ended = Status.TIME
             if ended is not None:
                 return ended
 

@@ -36,6 +36,7 @@ class Status(StrEnum):
         "Raise max_iterations or the tolerance for a certified answer.",
     )
     CALLBACK = "callback", "stopped by the callback", "Let it run longer, or raise the tolerance."
+    TIME = "time_limit", "stopped by the limit of time", "Let it run longer, or raise the tolerance."
     INTERRUPTED = "interrupted", "interrupted", "Let it run longer, or raise the tolerance."
     PRECISION = (
         "precision",
@@ -71,5 +72,5 @@ class Status(StrEnum):
 
     @property
     def cut_short(self) -> bool:
-        """True if the limit of iterations, the callback or Ctrl-C ended the run."""
-        return self in (Status.ITERATIONS, Status.CALLBACK, Status.INTERRUPTED)
+        """True if the limit of iterations or of time, the callback or Ctrl-C ended the run."""
+        return self in (Status.ITERATIONS, Status.CALLBACK, Status.TIME, Status.INTERRUPTED)

@@ -119,7 +119,7 @@ def test_a_limit_of_time_keeps_what_was_paid_for(capsys):
     assert result.details["time_limit"] == 0.2
     assert [m.clique for m in result.measurements] == [("a",), ("b",)]
     assert result.model.project("a").values.sum() > 0
-    assert "0.2 s are over" in capsys.readouterr().err
+    assert "of 0.2 s are over" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -202,7 +202,7 @@ def test_a_time_limit_after_an_interruption_does_not_interrupt_again():
 
 def test_an_interruption_after_the_run_has_ended_keeps_its_model(monkeypatch):
     @contextlib.contextmanager
-    def late(curator, limit, silent):
+    def late(curator, limit, silent, measuring):
         yield (stop := Stop(limit))
         stop.early = curator.stopped = True
 

@@ -6,12 +6,15 @@ to those tables.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
@@ -42,6 +45,9 @@ MOST_RECORDS, MOST_CODES = 1_000_000, 300_000_000
 """The largest number of weighted records, and of codes in all of them together: both bound memory. Below these limits
 there is a weighted record for each private one, since pairs that were not measured have the sampling error of the
 weighted records."""
+
+MODELS = 4
+"""The number of times that fitting a model takes to cross-fit the evidence and fit again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,10 +185,23 @@ class LAMP(Mechanism):
         return self._model(curator, evidence, np.random.default_rng(0))
 
     def _model(self, curator: Curator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
-        evidence = cross_fitted(evidence, self.max_megabytes)
-        model = GroupedModel.of(evidence, self.max_megabytes)
+        stage("fitting the model")
+        with ending_in(time_left() / 2):
+            model = self._fitted(evidence)
         most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
         count = max(self.records, min(most, round(model.evidence.total)))
-        weighted = weighted_records(model, count, rng)
+        stage("weighting records")
+        with ending_in(time_left() / 2):
+            weighted = weighted_records(model, count, rng)
+        stage("refining records")
         records = refined_records(weighted, model, curator.structural_zeros, rng)
         return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), model.evidence.total)
+
+    def _fitted(self, evidence: Evidence) -> GroupedModel:
+        """Return the model of the cross-fitted evidence; without cross-fitting if there is no time for it."""
+        if math.isfinite(time_left()):
+            started = time.perf_counter()
+            model = GroupedModel.of(evidence, self.max_megabytes)
+            if time_left() < MODELS * (time.perf_counter() - started):
+                return model
+        return GroupedModel.of(cross_fitted(evidence, self.max_megabytes), self.max_megabytes)

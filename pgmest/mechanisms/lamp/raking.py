@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from pgmest._base.stages import out_of_time
 from pgmest.data.dataset import Dataset
 from pgmest.mechanisms.known_zeros import possible_records
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
@@ -76,11 +77,13 @@ def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator)
 
     for sweep in range(_sweeps(targets, records, SWEEPS)):
         for place in generator.permutation(len(targets)):
+            if sweep and out_of_time():
+                break
             step(targets[place], 1 / (1 + DAMPING * sweep))
     before = np.inf
     for _ in range(_sweeps(one_way, records, ONE_WAY_SWEEPS)):
         distance = sum(step(target, 1.0) for target in one_way)
-        close = distance <= ONE_WAY_TOLERANCE * len(one_way) * evidence.total
+        close = out_of_time() or distance <= ONE_WAY_TOLERANCE * len(one_way) * evidence.total
         if close or abs(before - distance) <= STALLED * distance:
             break
         before = distance

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from pgmest._base.stages import out_of_time
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
@@ -21,6 +22,8 @@ SWEEPS = 4
 """The largest number of sweeps over all records; further ones change less than 1 % of the codes."""
 MOST_STEPS = 1.5e10
 """The largest number of steps of all sweeps, about 10 s; in larger problems only some of the records are refined."""
+STEPS_AT_ONCE = 3e8
+"""The number of steps, about 0.2 s, after which a sweep looks at the limit of time."""
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
 """The largest number of cells of all tables, counted twice, and the largest number of unmeasured pairs times records
 for which these pairs are targets."""
@@ -142,10 +145,13 @@ def refine_rows(
     if not targets or len(domain) < 2:
         return
     descent = Descent.of(rows, domain, targets, scale)
-    left = int(MOST_STEPS / max(1.0, descent.steps))
+    left, together = (max(1, int(steps / max(1.0, descent.steps))) for steps in (MOST_STEPS, STEPS_AT_ONCE))
     for _ in range(SWEEPS):
-        order = generator.permutation(len(rows))[:left]
-        changed = descent.sweep(rows, order)
+        order, changed = generator.permutation(len(rows))[:left], 0
+        for start in range(0, len(order), together):
+            if out_of_time():
+                return
+            changed += descent.sweep(rows, order[start : start + together])
         left -= len(order)
         if left <= 0 or changed <= STOPPING_SHARE * len(order) * len(domain):
             break

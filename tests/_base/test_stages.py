@@ -1,0 +1,128 @@
+"""Stages and deadlines: which run code belongs to, what it is told about time, and which estimates end by it."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest._base.stages import begun, ending_in, in_command, out_of_time, stage, time_left
+from pgmest.mechanisms import Independent
+from pgmest.mechanisms.duration import announce, duration_text, expected_seconds, measuring_time
+from pgmest.mechanisms.estimation import estimate_measured
+from pgmest.solvers.status import Status
+
+DOMAIN = pg.Domain({"a": 3, "b": 3, "c": 3})
+DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 3, (200, 3)), DOMAIN)
+
+
+def test_without_a_run_there_is_no_limit():
+    stage("nothing listens")
+    assert time_left() == math.inf
+    assert not out_of_time()
+    assert not in_command()
+
+
+def test_the_nearest_deadline_holds_and_ends_with_its_block():
+    with begun("a run") as run:
+        with ending_in(1000.0), ending_in(2000.0):
+            assert 900 < time_left() <= 1000
+        with ending_in(1000.0):
+            with ending_in(0.0):
+                assert time_left() == 0
+                assert out_of_time()
+            assert not out_of_time()
+        assert run.cut_short
+        assert time_left() == math.inf
+
+
+def test_a_run_within_a_run_is_the_same_and_threads_have_none():
+    seen = []
+    with begun("pgmest synthesize") as outer, begun("MST") as inner:
+        assert inner is outer
+        assert in_command()
+        stage("reading")
+        assert str(outer).startswith("pgmest synthesize: 0 s, reading")
+        outer.share = 0.25
+        assert "25 % of the budget spent" in str(outer)
+        with ending_in(0.0):
+            thread = threading.Thread(target=lambda: seen.append(time_left()))
+            thread.start()
+            thread.join()
+    assert seen == [math.inf]
+
+
+@pytest.mark.parametrize("method", ["auto", "mirror_descent", "mirror_flow", "lbfgs"])
+def test_an_estimate_ends_at_the_deadline_with_the_best_so_far(method):
+    pairs = (("a", "b"), ("b", "c"))
+    noisy = [pg.LinearMeasurement(DATA.project(pair).datavector() + 0.3, pair, 1e-9) for pair in pairs]
+    with ending_in(0.0) as run:
+        model = pg.estimate(noisy, DOMAIN, method=method, tolerance=1e-300, max_iterations=10**9)
+        assert run.cut_short
+    assert model.report.status in (Status.TIME, Status.EARLY)
+    assert not np.isnan(model.project(("a", "c")).values).any()
+    if method != "mirror_flow":
+        assert "limit of time" in model.report.message
+
+
+class Endless(Independent):
+    """Estimates for ever, once all is paid."""
+
+    def run(self, curator, workload, rng):
+        curator.measure_all([("a", "b"), ("b", "c")], curator.remaining)
+        return estimate_measured(curator, tolerance=1e-300, max_iterations=10**9, method="mirror_descent")
+
+
+def test_a_limit_ends_the_last_estimate_too(capsys):
+    result = Endless(rho=1e6, backend="simulation").fit(DATA, seed=0, time_limit=0.5)
+    assert result.details["time_limit"] == 0.5
+    assert not result.interrupted  # all answers were measured
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert "the model is the best so far" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["LAMP", "MST", "AIM"])
+def test_mechanisms_end_with_a_model_when_there_is_no_time_left(name):
+    mechanism = getattr(pg.mechanisms, name)(rho=1.0, backend="simulation")
+    curator = pg.privacy.Curator(DATA, pg.privacy.Rho(1.0), backend="simulation", seed=0)
+    curator.measure_all([("a",), ("b",), ("c",), ("a", "b")], pg.privacy.Rho(0.5))
+    with ending_in(0.0):
+        model = mechanism.conclude(curator)
+        assert abs(model.sample(200, seed=0).project(("a",)).values.sum() - 200) < 1
+
+
+@pytest.mark.parametrize("limit", [0.01, 30.0, 1e9])
+@pytest.mark.parametrize("name", ["LAMP", "MST", "AIM", "Independent"])
+def test_at_least_half_of_a_limit_is_for_measuring(name, limit):
+    mechanism = getattr(pg.mechanisms, name)(rho=1.0)
+    assert limit / 2 <= measuring_time(mechanism, DATA, limit) < limit
+    assert limit / 2 <= measuring_time(mechanism, object(), limit) < limit
+
+
+def test_a_long_run_is_announced_with_a_limit_to_take(capsys):
+    wide = pg.Dataset.from_codes(np.zeros((1, 900), dtype=np.uint8), dict.fromkeys(map(str, range(900)), 9))
+    mechanism = pg.mechanisms.LAMP(rho=1.0)
+    announce(mechanism, DATA, None)
+    assert capsys.readouterr().err == ""
+    announce(mechanism, wide, None)
+    assert "LAMP on 900 attributes and 1 record takes about" in (said := capsys.readouterr().err)
+    assert "time_limit=" in said
+    with begun("pgmest synthesize"):
+        announce(mechanism, wide, None)
+        assert "--most-seconds" in capsys.readouterr().err
+    announce(mechanism, wide, 60.0)
+    assert "would end it earlier" not in capsys.readouterr().err
+
+
+def test_expected_times_grow_with_the_sizes():
+    domains = [pg.Domain(dict.fromkeys(map(str, range(k)), 9)) for k in (1, 20, 100)]
+    for name in ("LAMP", "MST", "AIM"):
+        mechanism = getattr(pg.mechanisms, name)(rho=1.0)
+        times = np.array([[sum(expected_seconds(mechanism, d, n)) for n in (0, 10**5, 10**7)] for d in domains])
+        assert (np.diff(times, axis=0) >= 0).all()
+        assert (np.diff(times, axis=1) >= 0).all()
+    assert expected_seconds(pg.mechanisms.Independent(rho=1.0), DOMAIN, 5) is None
+    assert duration_text(0.4) == "0.4 s"
