@@ -19,6 +19,7 @@ from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.clock import Duration, Time
+from pgmest.schema.code_book import with_code_books
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.date import Date
@@ -132,6 +133,7 @@ class Schema:
 
     @classmethod
     def _from_node(cls, node: SchemaNode) -> Schema:
+        node = with_code_books(node)
         fields = node.fields(("columns", "constraints", "unit", "file", "drafted_from_private_data"), ("columns",))
         columns: dict[str, SchemaColumn] = {}
         bought: dict[str, BoughtColumn] = {}

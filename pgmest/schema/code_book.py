@@ -1,0 +1,96 @@
+"""Code books: values that a schema takes from a file, `values: {file: codes.csv, column: code}`.
+
+They are read when the schema is, and stand in its description from then on, so that models and copies of the schema
+need no file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.table_file import OPTIONS, TableFile
+from pgmest.errors import PgmestError, listed
+from pgmest.schema.notation import INTEGER, REAL, SchemaNode
+from pgmest.schema.readings import text_of
+
+LISTS = ("values", "among")
+"""The keys of columns whose lists may be in a file."""
+
+
+def with_code_books(node: SchemaNode) -> SchemaNode:
+    """Return a schema in which each list that is in a file has its values; files are relative to that of the schema.
+
+    Raises:
+        SchemaError: a file cannot be read, lacks the column, has no value, or has one twice.
+    """
+    fields = node.value if isinstance(node.value, dict) else {}
+    columns = fields["columns"].value if "columns" in fields and isinstance(fields["columns"].value, dict) else {}
+    read = {name: _read(name, column) for name, column in columns.items()}
+    if all(read[name] is column for name, column in columns.items()):
+        return node
+    return replace(node, value={**fields, "columns": replace(fields["columns"], value=read)})
+
+
+def _read(name: str, column: SchemaNode) -> SchemaNode:
+    if not isinstance(column.value, dict):
+        return column
+    found = {
+        key: _values(column.value[key].called(f"column '{name}': {key}"))
+        for key in LISTS
+        if key in column.value and isinstance(column.value[key].value, dict)
+    }
+    return replace(column, value={**column.value, **found}) if found else column
+
+
+def _values(node: SchemaNode) -> SchemaNode:
+    """Return the list of values in a file."""
+    fields = node.fields(("file", "column", *OPTIONS), ("file",))
+    path = Path(node.source).parent / fields["file"].text()
+    wanted = fields["column"].text() if "column" in fields else None
+    try:
+        options = {key: fields[key].plain() for key in OPTIONS if key in fields}
+        pieces = list(read_pieces(TableFile(path, **options)))
+    except PgmestError as error:
+        node.fail(f"cannot be read: {error}")
+    names = list(pieces[0]) if pieces else []
+    if not names or (wanted is not None and wanted not in names):
+        node.fail(f"cannot be read: {path} has no column '{wanted}'; its columns are: {listed(names)}.")
+    column = names[0] if wanted is None else wanted
+    items: list[Any] = [item for piece in pieces for item in piece[column].with_nulls().tolist()]
+    texts = [text_of(item) or "" for item in items]
+    while texts and not texts[-1]:  # blank lines at the end
+        texts.pop()
+    if not texts:
+        node.fail(f"cannot be used: the column '{column}' of {path} has no values.")
+    _check(node, f"the column '{column}' of {path}", texts)
+    return replace(node, value=[replace(node, value=value) for value in _typed(items[: len(texts)], texts)])
+
+
+def _check(node: SchemaNode, where: str, texts: list[str]) -> None:
+    """Raise SchemaError if a record has no value, or the value of an earlier one; records are counted from 1."""
+    first: dict[str, int] = {}
+    for number, text in enumerate(texts, 1):
+        if not text:
+            node.fail(f"cannot be used: {where} has no value in record {number}. Fill it in, or delete the record.")
+        if first.setdefault(text, number) != number:
+            node.fail(
+                f"cannot be used: {where} has {text!r} in the records {first[text]} and {number}. Delete one of them, "
+                "or name the column of the codes (column:)."
+            )
+
+
+def _typed(items: list[Any], texts: list[str]) -> list[Any]:
+    """Return the values as a schema would list them: texts that are all plain numbers as numbers."""
+    kinds = set(map(type, items))
+    if kinds in ({int}, {bool}):
+        return items
+    if kinds != {str} and not kinds <= {int, float}:
+        return texts
+    if all(re.match(INTEGER, text) for text in texts):
+        return [int(text) for text in texts]
+    numeric = all(re.match(REAL, text) or re.match(INTEGER, text) for text in texts)
+    return [float(text) for text in texts] if numeric else texts
