@@ -22,6 +22,12 @@ answers about one table. Their draws differ by the noise, whose variance is $B -
 adds $\bar u k / n$. At k = n the sum is B.
 
 If $B - \bar u$ is negative by chance, the variance is $\bar u k / n$ (Reiter 2002).
+
+The rules take the tables for independent draws. `Posterior.sample_tables` returns tables chain after chain. If the
+estimates of consecutive quarters of the tables differ by more than chance explains, the chains disagree: the quarters
+then count as four draws, whose variance is that of all estimates (Gelman, Rubin 1992), and the result says so. If the
+posterior is given, it must not say of itself that it is not reliable, and tables count as no more than its effective
+draws.
 """
 
 from __future__ import annotations
@@ -33,7 +39,17 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.widths import short_names
 from pgmest.errors import ArgumentError
+
+QUARTERS = 4
+"""The number of consecutive groups of tables that are compared: that of the chains by default."""
+
+SURPRISING = 1e-3
+"""The probability, over all components, of finding a difference of the quarters where there is none."""
+
+ROUNDING = 1e-20
+"""A variance of the quarters' means below this share of the squared estimates is taken for rounding errors."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +65,7 @@ class Combined:
         tables: the number of tables.
         rule: the combining rule.
         names: the names of the components; () if they have none.
+        notes: sentences on why the standard errors are wider than the rule alone would have them.
     """
 
     estimate: np.ndarray
@@ -59,6 +76,7 @@ class Combined:
     tables: int
     rule: str
     names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of confidence intervals, by the t distribution.
@@ -83,7 +101,11 @@ class Combined:
 
     def __repr__(self) -> str:
         low, high = self.interval()
-        names = self.names or tuple(f"[{index}]" for index in range(self.estimate.size))
+        names = (
+            list(short_names(self.names).values())
+            if self.names
+            else [f"[{index}]" for index in range(self.estimate.size)]
+        )
         width = max([9, *map(len, names)])
         lines = [
             f"Combined from {self.tables} tables, rule {self.rule}",
@@ -92,7 +114,7 @@ class Combined:
         columns = (np.ravel(one) for one in (self.estimate, self.stddev, low, high))
         for name, *numbers in zip(names, *columns, strict=True):
             lines.append(f"{name:<{width}} " + " ".join(f"{number:>10.4g}" for number in numbers))
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
 
 def combine(
@@ -101,6 +123,7 @@ def combine(
     rule: str = "noise_aware",
     synthetic_share: float = 1.0,
     data: Sequence[tuple[Any, Any]] | None = None,
+    posterior: Any = None,
 ) -> Combined:
     """Return one estimate with a valid standard error from the same analysis of m synthetic tables.
 
@@ -118,8 +141,10 @@ def combine(
         rule: a rule of the table in `pgmest.combining_rules`; the default is for `Posterior.sample_tables(m)`.
         synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
         data: for scikit-learn, the (X, y) to which each model was fitted.
+        posterior: the posterior from which the tables were drawn, in their order.
 
     Raises:
+        ArgumentError: the posterior says that it is not reliable yet, or has fewer than two effective draws.
         ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule, or
             variances that are not at least 0.
     """
@@ -146,46 +171,105 @@ def combine(
     estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))
     if not np.isfinite(estimates).all() or not (variances >= 0).all() or not np.isfinite(variances).all():
         raise ArgumentError("estimates must be finite and variances finite and at least 0; a fit may have failed.")
-    return _combined(estimates, variances, rule, synthetic_share, read[0][2])
+    most, notes = (float(len(parts)), []) if posterior is None else _effective(posterior, len(parts))
+    return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, notes)
+
+
+def _effective(posterior: Any, tables: int) -> tuple[float, list[str]]:
+    """Return the number of independent draws that the tables of a posterior are worth, and a note if it is smaller.
+
+    Raises:
+        ArgumentError: the posterior is not reliable, or has fewer than two effective draws.
+    """
+    report = posterior.report
+    if not report.reliable:
+        raise ArgumentError(
+            f"the posterior is not reliable yet, as {report.trouble}: tables drawn from it have no valid standard "
+            "error. Raise warm_up= or draws= of posterior(), and draw the tables again."
+        )
+    if not report.bulk_ess >= 2:
+        raise ArgumentError(
+            f"the posterior has {report.bulk_ess:.2g} effective draws at the cells that mix worst, too few for a "
+            "variance: raise draws= of posterior(), and draw the tables again."
+        )
+    if report.bulk_ess >= tables:
+        return tables, []
+    return report.bulk_ess, [f"the tables count as {report.bulk_ess:.3g} draws, the effective ones of the posterior."]
 
 
 def _combined(
-    estimates: np.ndarray, variances: np.ndarray, rule: str, share: float, names: tuple[str, ...]
+    estimates: np.ndarray,
+    variances: np.ndarray,
+    rule: str,
+    share: float,
+    names: tuple[str, ...],
+    most: float,
+    notes: list[str],
 ) -> Combined:
-    m = len(estimates)
-    within = variances.mean(axis=0)
-    between = estimates.var(axis=0, ddof=1) if m > 1 else np.zeros_like(within)
-    spread = (1.0 + 1.0 / m) * between
-    total, degrees = RULES[rule](within, between, spread, m, share)
-    return Combined(estimates.mean(axis=0), np.sqrt(total), degrees, within, between, m, rule, names)
+    within, m = variances.mean(axis=0), np.full(estimates.shape[1:], most)
+    between = estimates.var(axis=0, ddof=1) if len(estimates) > 1 else np.zeros_like(within)
+    apart, overall = _quarters_apart(estimates)
+    if apart.any():
+        between, m = np.where(apart, np.maximum(between, overall), between), np.where(apart, np.minimum(m, QUARTERS), m)
+        which = "" if apart.ndim == 0 else f" in {int(apart.sum())} of {apart.size} components"
+        notes = [
+            *notes,
+            f"the first tables differ from the last ones by more than chance explains{which}: the posterior's chains "
+            "disagree, and the standard errors were widened. Raise warm_up= or draws= of posterior().",
+        ]
+    total, degrees = RULES[rule](within, between, (1.0 + 1.0 / m) * between, m, share)
+    stddev, tables = np.sqrt(total), len(estimates)
+    return Combined(estimates.mean(axis=0), stddev, degrees, within, between, tables, rule, names, tuple(notes))
+
+
+def _quarters_apart(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which components differ between consecutive quarters of the tables, and the variance over all of them.
+
+    The test is an analysis of variance, at a level for all components together.
+    """
+    each, shape = len(estimates) // QUARTERS, estimates.shape[1:]
+    if each < 2:
+        return np.zeros(shape, dtype=bool), np.zeros(shape)
+    from scipy.stats import f  # imported late: it takes a second
+
+    groups = np.stack([group[:each] for group in np.array_split(estimates, QUARTERS)])
+    inner, outer = groups.var(axis=1, ddof=1).mean(axis=0), groups.mean(axis=1).var(axis=0, ddof=1)
+    ratio = np.divide(each * outer, inner, out=np.where(outer > 0, np.inf, 0.0), where=inner > 0)
+    level = SURPRISING / max(1, int(np.prod(shape)))
+    apart = f.sf(ratio, QUARTERS - 1, QUARTERS * (each - 1)) < level
+    return apart & (outer > ROUNDING * np.square(estimates).mean(axis=0)), (1 - 1 / each) * inner + outer
 
 
 Parts = tuple[np.ndarray, np.ndarray]
 
 
-def _noise_aware(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+def _noise_aware(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
     """Give m - 1 degrees of freedom to the variance between tables, and inf to the rest (Satterthwaite 1946)."""
     noise = np.maximum(spread - within, 0.0)
     total = noise + within * share
     return total, (m - 1) * _squared_ratio(total, np.where(noise > 0, spread, 0.0))
 
 
-def _fully_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+def _fully_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
     total = np.where(spread > within, spread - within, within * share)
     return total, np.maximum((m - 1) * _squared_ratio(total, spread), 1.0)
 
 
-def _partially_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+def _partially_synthetic(
+    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
+) -> Parts:
     total = within + between / m
     return total, (m - 1) * _squared_ratio(total, between / m)
 
 
-def _multiple_imputation(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+def _multiple_imputation(
+    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
+) -> Parts:
     total = within + spread
     return total, (m - 1) * _squared_ratio(total, spread)
 
 
-def _simple(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+def _simple(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
     return within * (share + 1.0 / m), np.full(within.shape, np.inf)
 
 

@@ -51,6 +51,70 @@ class TestFormulas:
         assert np.all((found.p_values() > 0) & (found.p_values() < 1))
 
 
+def report(**changed):
+    return SimpleNamespace(report=SimpleNamespace(**{"reliable": True, "trouble": "", "bulk_ess": 400.0} | changed))
+
+
+class TestPosteriorsThatDoNotCarryIt:
+    RESULTS = tuple((float(value), 0.1) for value in (1.0, 1.4, 0.8, 1.1, 1.3, 0.9, 1.2, 0.7))
+
+    def test_an_unreliable_posterior_is_refused_with_its_reason(self) -> None:
+        with pytest.raises(ArgumentError, match=r"not reliable yet, as its chains disagree .*: .* Raise warm_up="):
+            combine(self.RESULTS, posterior=report(reliable=False, trouble="its chains disagree (R-hat 1.4)"))
+        for draws in (1.5, np.nan):
+            with pytest.raises(ArgumentError, match=r"effective draws .* raise draws="):
+                combine(self.RESULTS, posterior=report(bulk_ess=draws))
+
+    def test_tables_count_as_no_more_than_the_effective_draws(self) -> None:
+        plain, enough, few = (
+            combine(self.RESULTS, rule="multiple_imputation", posterior=one)
+            for one in (None, report(), report(bulk_ess=3.0))
+        )
+        assert repr(plain) == repr(enough)
+        assert few.stddev == pytest.approx(np.sqrt(0.1 + (1 + 1 / 3) * plain.between))
+        assert few.degrees < plain.degrees
+        assert "count as 3 draws" in repr(few)
+
+    def test_a_posterior_of_the_package(self) -> None:
+        measured = pg.LinearMeasurement(np.array([300.0, 200.0]), ("a",), 5.0)
+        posterior = pg.estimate([measured], {"a": 2}).posterior(draws=200, seed=0)
+        assert posterior.report.reliable
+        tables = posterior.sample_tables(8, seed=0)
+        results = [(t.project("a").values[1] / t.records, 0.24 / t.records) for t in tables]
+        assert repr(combine(results, posterior=posterior)) == repr(combine(results))
+
+    def test_chains_that_disagree_widen_the_interval_and_the_result_says_so(self) -> None:
+        generator, covered, plain = np.random.default_rng(0), 0, 0
+        for _ in range(200):  # four chains, each stuck near a draw of its own
+            centers = generator.normal(0.0, 1.0, 4).repeat(10)
+            values = centers + generator.normal(0.0, 0.1, 40)
+            found = combine([(value, 1e-6) for value in values])
+            assert "chains disagree" in repr(found)
+            low, high = found.interval()
+            covered += low <= 0 <= high
+            plain += abs(values.mean()) <= 1.96 * values.std() / np.sqrt(40)
+        assert plain < 120 < 180 < covered
+
+    def test_chains_that_agree_are_left_alone(self) -> None:
+        generator = np.random.default_rng(1)
+        alarms = 0
+        for _ in range(300):
+            values = generator.normal(0.0, 1.0, (40, 3))
+            alarms += bool(combine([(value, np.ones(3)) for value in values]).notes)
+        assert alarms <= 3
+        assert combine([(np.array([1.0, 2.0]), np.ones(2))] * 40).notes == ()
+
+    def test_only_the_components_that_differ_are_widened(self) -> None:
+        generator = np.random.default_rng(2)
+        values = generator.normal(0.0, 1.0, (40, 2))
+        before = combine([(value, np.ones(2)) for value in values])
+        values[:, 1] += 50.0 * np.repeat(np.arange(4), 10)
+        found = combine([(value, np.ones(2)) for value in values])
+        assert found.stddev[0] == before.stddev[0]
+        assert found.stddev[1] > 50
+        assert "in 1 of 2 components" in repr(found)
+
+
 class TestCoverage:
     """A mean of normal records, mean 0 and variance 1, of which n = 100 are in the table."""
 

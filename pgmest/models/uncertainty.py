@@ -24,6 +24,7 @@ do not cover
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -31,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.progress import announce, bar
 from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import discrete_laplace, noise_scale
@@ -134,8 +136,6 @@ def replicate(model: Refittable, count: int, seed: int) -> Replicates:
     Raises:
         ArgumentError: the model has lost its measurements, or its loss contains the answers.
     """
-    from tqdm import tqdm
-
     refit, measurements = estimated_from(model, "error bars")
     if not refit.repeatable:
         raise ArgumentError(
@@ -146,7 +146,11 @@ def replicate(model: Refittable, count: int, seed: int) -> Replicates:
     generator, oracle = np.random.default_rng(seed), refit.oracle()
     exact = [model.answer(measurement).datavector() for measurement in measurements]
     estimates: list[tuple[CliqueVector, float]] = []
-    for _ in tqdm(range(count), desc="estimating replicates", disable=None, leave=False):
+    started = time.perf_counter()
+    shown = bar("estimating replicates", count)
+    for done in range(count):
+        if done == 1:
+            announce("estimating replicates", (count - 1) * (time.perf_counter() - started))
         drawn = [redraw(m, answers, generator) for m, answers in zip(measurements, exact, strict=True)]
         potentials, total, report = refit.repeat(drawn, oracle, max(refit.tolerance, LOOSE))
         if report.status is Status.INTERRUPTED:
@@ -154,6 +158,8 @@ def replicate(model: Refittable, count: int, seed: int) -> Replicates:
                 raise KeyboardInterrupt
             break
         estimates.append((potentials, total))
+        shown.update()
+    shown.close()
     return Replicates(count, seed, tuple(estimates))
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.progress import announce, bar
 from pgmest.errors import ArgumentError, at_least
 from pgmest.losses.base import dot
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.diagnostics import FEWEST_DRAWS
-from pgmest.models.posterior.hmc import Chain
+from pgmest.models.posterior.hmc import WARM_UP_LENGTH, Chain
 from pgmest.models.posterior.metric import Metric
 from pgmest.models.posterior.mode import find_mode, refined_mode
 from pgmest.models.posterior.report import PosteriorReport
@@ -33,6 +34,9 @@ HOPELESS = 50 * HOLDS
 
 SOLVED = 1e-3
 """The relative residual to which conjugate gradients solve for a Laplace draw."""
+GRADIENTS, TIMED = 5, 3
+"""The time of a transition in gradients of the first, short ones, and the number of these that are timed. The factor is
+right within about two on chains of 5 pairs with 8 values each; the time is only announced."""
 THREADED_CELLS = 4096
 """With fewer cells a gradient takes so little time that threads would wait for each other."""
 
@@ -113,7 +117,11 @@ def laplace_misfit(density: PosteriorDensity, mode: np.ndarray, generator: np.ra
 
 
 def _laplace_steps(
-    density: PosteriorDensity, mode: np.ndarray, count: int, generator: np.random.Generator
+    density: PosteriorDensity,
+    mode: np.ndarray,
+    count: int,
+    generator: np.random.Generator,
+    made: Callable[[int], Any] = lambda steps: None,
 ) -> list[tuple[np.ndarray, float]]:
     """Draw steps from N(0, H^-1) by solving H step = noise, and return them with their energies step^T H step / 2."""
     curvature, moves, found = density.curvature(mode), _moves(density, scales=False), []
@@ -121,6 +129,7 @@ def _laplace_steps(
         noise = np.where(moves, curvature.noise(generator), 0.0)
         step = np.where(moves, curvature.solve(noise, SOLVED), 0.0)
         found.append((step, 0.5 * dot(noise, step)))
+        made(1)
     return found
 
 
@@ -128,7 +137,12 @@ def _laplace(
     density: PosteriorDensity, mode: np.ndarray, chains: int, each: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Draw from Laplace's approximation, shape (chains, each, size)."""
-    steps = _laplace_steps(density, mode, chains * each, generator)
+    started = time.perf_counter()
+    steps = _laplace_steps(density, mode, FIRST_TRIALS, generator)
+    rest = chains * each - FIRST_TRIALS
+    announce("drawing from the posterior", rest * (time.perf_counter() - started) / FIRST_TRIALS)
+    with bar("drawing from the posterior", rest) as shown:
+        steps += _laplace_steps(density, mode, rest, generator, shown.update)
     return np.stack([mode + step for step, _ in steps]).reshape(chains, each, density.size)
 
 
@@ -155,12 +169,19 @@ def _chains(
 
         def keep(point: np.ndarray) -> None:
             points[index, next(row)] = point
+            shown.update()
 
-        chain.draw(chain.warm_up(start, warm_up), each, keep)
+        warm = chain.warm_up(start, warm_up)
+        shown.update(warm_up)
+        chain.draw(warm, each, keep)
         return chain, own.evaluations
 
-    threads = 1 if density.cells < THREADED_CELLS else min(chains, os.cpu_count() or 1)
-    with ThreadPoolExecutor(threads) as pool:
+    pilot = Chain(
+        density.energy, density.gradient, unidentified.draw, density.identified, metric, np.random.default_rng(0)
+    )
+    threads, transitions = _threads(density, chains), chains * (warm_up + each)
+    announce("drawing from the posterior", transitions * _seconds(pilot, density, mode) / threads)
+    with ThreadPoolExecutor(threads) as pool, bar("drawing from the posterior", transitions) as shown:
         try:
             running = [pool.submit(run, index, stream) for index, stream in enumerate(generator.spawn(chains))]
             done = [one.result() for one in running]
@@ -172,6 +193,18 @@ def _chains(
         "acceptance": float(np.mean([chain.acceptance for chain, _ in done])),
         "gradients": density.evaluations + sum(gradients for _, gradients in done),
     }
+
+
+def _seconds(chain: Chain, density: PosteriorDensity, point: np.ndarray) -> float:
+    """Return about the time of a transition, by making a few short ones."""
+    chain.lengths = [WARM_UP_LENGTH]
+    started, before = time.perf_counter(), density.evaluations
+    chain.draw(point, TIMED, lambda _: None)
+    return GRADIENTS * (time.perf_counter() - started) / max(density.evaluations - before, 1)
+
+
+def _threads(density: PosteriorDensity, chains: int) -> int:
+    return 1 if density.cells < THREADED_CELLS else min(chains, os.cpu_count() or 1)
 
 
 Energy = Callable[[np.ndarray], tuple[float, np.ndarray]]

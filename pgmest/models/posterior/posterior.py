@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,9 +20,10 @@ from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.posterior.common_error import CommonError
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.dependence import UnmeasuredDependence, multinomial_counts
+from pgmest.models.posterior.diagnostics import r_hat
 from pgmest.models.posterior.lost_selections import LostSelections
 from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
-from pgmest.models.posterior.report import PosteriorReport
+from pgmest.models.posterior.report import BAD_R_HAT, GOOD_R_HAT, PosteriorReport, PosteriorWarning
 from pgmest.models.posterior.strength import Strengths
 from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names, weights_of
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
@@ -211,6 +213,7 @@ class Posterior:
         """
         check_level(level)
         domain, values = self.draws(query, clique, given, about=about)
+        self._warn_of_disagreement(values)
         basis = self._basis(query, clique, given)
         if basis == "measured":
             values = self._with_common_error(values, query, clique, given or {}, about)
@@ -218,6 +221,22 @@ class Posterior:
         if about == "table" and clique is None and is_names(query):
             low, high = _whole_ends(low, high, CERTAIN * self.total)
         return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about, basis)
+
+    def _warn_of_disagreement(self, values: np.ndarray) -> None:
+        """Warn if the chains disagree about an answer, given for each draw."""
+        if self.report.method != "hmc":  # independent draws
+            return
+        chains, each = self.points.shape[:2]
+        ratio = float(np.quantile(r_hat(values.reshape(chains, each, -1)), 0.95)) if values.size else 1.0
+        if not ratio <= BAD_R_HAT:
+            self._warn(
+                f"the chains of the posterior disagree about this answer (R-hat {ratio:.3g}, at most {GOOD_R_HAT} "
+                "would do), so its interval is too narrow: raise warm_up= or draws= of posterior()."
+            )
+
+    @staticmethod
+    def _warn(text: str) -> None:
+        warnings.warn(text, PosteriorWarning, stacklevel=4)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -253,6 +272,11 @@ class Posterior:
             about = "population" if self.density.facts is None else "table"
         if about not in ("table", "population"):
             raise ArgumentError.of("about", about, ("table", "population"))
+        if not self.report.reliable:
+            self._warn(
+                f"the posterior is not reliable yet, as {self.report.trouble}: what its tables say has no valid "
+                "standard error. Raise warm_up= or draws= of posterior(), and give combine() posterior=."
+            )
         generator = np.random.default_rng(seed)
         chosen = set(np.linspace(0, len(self) - 1, m).round().astype(int).tolist())
         if attributes is not None:

@@ -11,6 +11,8 @@ from pgmest.models.posterior.diagnostics import bulk_ess, r_hat, tail_ess
 
 GOOD_R_HAT = 1.05
 """The largest R-hat at which chains count as mixed. Vehtari et al. (2021) recommend 1.01 for final results."""
+BAD_R_HAT = 1.1
+"""The R-hat of one answer from which on its interval warns; few draws alone can exceed `GOOD_R_HAT`."""
 MOST_DIVERGENT = 0.02
 """The largest acceptable share of divergent trajectories; more of them hint at regions that are not reached."""
 
@@ -18,6 +20,10 @@ MISSED = 1e-3
 """The distance of a draw from an exact answer, in records, from which on the report mentions it."""
 FEW = 100.0
 """With fewer effective draws than this, the report warns of the Monte Carlo error of quantiles."""
+
+
+class PosteriorWarning(UserWarning):
+    """The warning that answers or tables of a posterior are less certain than they look."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,16 @@ class PosteriorReport:
         """True if the chains agree and hardly any trajectory diverged."""
         return max(self.r_hat, self.total_r_hat) <= GOOD_R_HAT and self.divergent <= MOST_DIVERGENT * self.draws
 
+    @property
+    def trouble(self) -> str:
+        """The reason why the posterior is not reliable; empty if it is."""
+        if self.reliable:
+            return ""
+        ratio = max(self.r_hat, self.total_r_hat)
+        if not ratio <= GOOD_R_HAT:
+            return f"its chains disagree (R-hat {ratio:.3g}, at most {GOOD_R_HAT} would do)"
+        return f"{self.divergent:,} of {self.draws:,} trajectories diverged"
+
     def __str__(self) -> str:
         how = (
             f"{plural(self.chains, 'chain')}, acceptance {self.acceptance:.2f}"
@@ -89,9 +105,7 @@ class PosteriorReport:
             f"total {self.total_ess:,.0f}, {self.total_r_hat:.3f}",
         ]
         if not self.reliable:
-            apart = max(self.r_hat, self.total_r_hat) > GOOD_R_HAT
-            trouble = "chains disagree" if apart else f"{self.divergent:,} of the trajectories diverged"
-            lines.append(f"not reliable yet: {trouble}; raise warm_up= or draws=.")
+            lines.append(f"not reliable yet: {self.trouble}; raise warm_up= or draws=.")
         elif self.bulk_ess < FEW:
             lines.append("some cells have few effective draws: raise draws= before quoting their intervals.")
         if self.missed > MISSED:

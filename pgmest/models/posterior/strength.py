@@ -19,12 +19,14 @@ intervals made from it are wide rather than narrow.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
+from pgmest._base.progress import announce, bar
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.posterior.student_cells import DEGREES
@@ -125,11 +127,14 @@ def learn_strengths(
         total: the estimated number of records.
         make_model: builds a model from potentials, a total and a plan.
     """
-    tables = _by_clique(measurements)
-    expected = {
-        clique: tables[clique].answer_cells(_left_out(refit, measurements, clique, total, make_model))
-        for clique in list(tables)[:MOST_REFITS]
-    }
+    tables, expected = _by_clique(measurements), {}
+    cliques, started = list(tables)[:MOST_REFITS], time.perf_counter()
+    with bar("estimating without each clique", len(cliques)) as shown:
+        for clique in cliques:
+            expected[clique] = tables[clique].answer_cells(_left_out(refit, measurements, clique, total, make_model))
+            if len(expected) == 1:
+                announce("estimating without each clique", (len(cliques) - 1) * (time.perf_counter() - started))
+            shown.update()
     domain = refit.plan.layout.domain
     likelihoods = {clique: _likelihood(tables[clique], domain, table) for clique, table in expected.items()}
     found = _pooled(likelihoods, tables)
