@@ -56,6 +56,12 @@ def workload_options(add: Add, default: str) -> None:
     add("--way", type=count, metavar="K", help="all marginals of K attributes matter")
 
 
+def matters_option(add: Add) -> None:
+    """Add the option for the marginals that matter most, which `matters_of` reads."""
+    text = "a marginal that matters most, such as age,readmitted: the budget is spent on it first; may be repeated"
+    add("--matters", action="append", default=[], metavar="CLIQUE", help=text)
+
+
 def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
     """Return the workload asked for, checked against the domain; None without such options.
 
@@ -68,6 +74,15 @@ def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
     if options.way is not None:
         cliques += all_kway(domain, options.way).cliques
     return as_workload(domain, list(dict.fromkeys(map(domain.clique, cliques)))) if cliques else None
+
+
+def matters_of(options: argparse.Namespace, domain: Domain) -> list[Clique] | None:
+    """Return the marginals of --matters, checked against the domain; None without the option.
+
+    Raises:
+        UnknownAttributeError, DuplicateAttributeError, ArgumentError: the options do not name marginals of the domain.
+    """
+    return [domain.clique(clique_of(text)) for text in options.matters] or None
 
 
 def _names(value: Any) -> Clique:

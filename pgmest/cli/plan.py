@@ -1,4 +1,4 @@
-"""`pgmest plan`: the noise, error, time and memory to expect, before any budget is spent."""
+"""`pgmest plan`: the error to expect, and the dependences that a budget cannot carry, before any of it is spent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
-from pgmest.cli.cliques import workload_of, workload_options
+from pgmest.cli.cliques import matters_of, matters_option, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say, show
 from pgmest.cli.facts import unit_in_words
 from pgmest.cli.paths import InputFile
@@ -17,14 +17,22 @@ from pgmest.errors import ArgumentError, listed
 DETAILS = f"""\
 examples:
   pgmest plan people.yaml --records-expected 6000 --epsilon 1
+  pgmest plan people.yaml --records-expected 6000 --epsilon 1 --matters age,readmitted
   pgmest plan people.yaml --records-expected 6000 --epsilon 1 --mechanism mst --json
 
-No private table is read: the mechanism is rehearsed on made-up records with the schema's columns. The plan therefore
-costs no privacy and may be published. The number of records is private, too: give a public guess.
+No private table is read, so the plan costs no privacy and may be published. The number of records is private, too:
+give a public guess.
 
-The output has, for each measured table, its cells, the standard deviation of the noise in records, the average number
-of records in a cell, and the share of records that the noise alone would move. An adaptive mechanism may measure other
-tables of the real records. Lines with "!" name problems to consider before any budget is spent.
+For lamp, the plan assumes values as unequal, and dependences as frequent, as in typical tables of surveys, health and
+credit records. It has the expected error of each column and each pair of columns, the weakest dependence that is worth
+its cost, the number of pairs that are likely to be measured, the pairs that the budget cannot carry, and what would
+help. Runs on real tables had errors within a factor of 2 of the planned ones, on average over columns and pairs.
+
+Every other mechanism is rehearsed on made-up records, for at most half a minute. The output has, for each measured
+table, its cells, the standard deviation of the noise in records, the average number of records in a cell, and the share
+of records that the noise alone would move. An adaptive mechanism may measure other tables of the real records.
+
+Lines with "!" name problems to consider before any budget is spent.
 {MECHANISM_HELP}"""
 
 
@@ -34,18 +42,22 @@ def _options(add: Add) -> None:
     add("--records-expected", type=count, default=10_000, metavar="N", help=text)
     mechanism_options(add)
     workload_options(add, "all pairs")
+    matters_option(add)
     text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
     add("--buy-bounds", type=float, metavar="X", help=text)
     add("--json", action="store_true", help="print JSON")
 
 
 def _run(options: argparse.Namespace) -> None:
-    from pgmest.mechanisms.rehearsal import rehearse
+    from pgmest.mechanisms import LAMP
+    from pgmest.mechanisms.registry import check_weighing
+    from pgmest.mechanisms.rehearsal import delta_warnings, rehearse
     from pgmest.privacy import AddRemove
     from pgmest.schema import Schema
     from pgmest.synthesizer.drafting import SHARE, after_buying
     from pgmest.synthesizer.synthesizer import with_schema
     from pgmest.tables.domain import Domain
+    from pgmest.workloads import emphasized
 
     unit = None
     if options.records_expected < 1:
@@ -66,7 +78,15 @@ def _run(options: argparse.Namespace) -> None:
         if schema.unit and options.records_per_person is None:
             mechanism = dataclasses.replace(mechanism, neighbors=AddRemove(schema.unit.at_most))
         unit = schema.unit
-    plan = rehearse(mechanism, domain, options.records_expected, workload_of(options, domain))
+    records, workload, matters = options.records_expected, workload_of(options, domain), matters_of(options, domain)
+    if matters is not None:
+        check_weighing(mechanism)
+        workload = emphasized(domain, workload, matters)
+    if isinstance(mechanism, LAMP):
+        warnings = delta_warnings(options.delta if options.epsilon else None, records)
+        plan = dataclasses.replace(mechanism.plan(domain, records, workload), warnings=warnings)
+    else:
+        plan = rehearse(mechanism, domain, records, workload)
     show(json.dumps(plan.to_json()) if options.json else plan)
     if unit and not options.json:
         show(unit_in_words(unit))
@@ -74,7 +94,7 @@ def _run(options: argparse.Namespace) -> None:
 
 PLAN = Command(
     "plan",
-    "Show the noise, error, time and memory to expect, without the private table.",
+    "Show the error to expect, and what the budget cannot carry, without the private table.",
     DETAILS,
     _options,
     _run,

@@ -14,7 +14,7 @@ from pgmest._base.files import write_atomically
 from pgmest._base.printable import printable
 from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options, question_delta
-from pgmest.cli.cliques import workload_of, workload_options
+from pgmest.cli.cliques import matters_of, matters_option, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
 from pgmest.cli.paths import (
@@ -51,6 +51,9 @@ PAGE_SECONDS = 5.0
 MOST_GAPS = 3
 """The most groups with many missing values that a run names."""
 
+MOST_PAIRS = 8
+"""The most pairs without a measurement that a run names."""
+
 SCHEMA_DETAILS = """\
 examples:
   pgmest schema people.csv --out people.yaml
@@ -82,6 +85,10 @@ Bounds and values that are not public can be bought for a part of the budget, --
   height: {{type: real, edges: bought, bins: 10}}    bins of about equally many records
   job: {{type: categorical, values: bought}}         frequent values; with among: [...], those of a public list
 The results are printed, are in the model's file, and are written to --bought FILE.
+
+--matters age,readmitted says that this table matters most: it gets a large weight, and a part of the budget before
+all others (lamp, aim), unless the budget cannot carry it. At the end, the command says which pairs were measured, which
+follow from these, and which are independent in the table; --report lists them.
 
 Values have their original types: they are drawn at random within a bin, dates are dates, missing values are missing.
 The unit of privacy is one row, or, with a unit in the schema, one person with the stated number of rows.
@@ -128,6 +135,7 @@ def _synthesize_options(add: Add) -> None:
     add("--out", required=True, metavar="FILE", type=output_table, help=WRITTEN_TABLE)
     mechanism_options(add)
     workload_options(add, "all pairs")
+    matters_option(add)
     text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
     add("--buy-bounds", type=float, metavar="X", help=text)
     add("--bought", metavar="FILE", type=output, help="where to write the schema with the bought parts, .json")
@@ -163,10 +171,12 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.schema import Schema
     from pgmest.synthesizer.synthesizer import Synthesizer, check_public
 
-    synthesizer = Synthesizer(mechanism_of(options, options.insecure_simulation))
-    question_delta(options)
     schema = Schema.load(options.schema)
-    workload = workload_of(options, schema.stand_in().domain)
+    domain = schema.stand_in().domain
+    mechanism = mechanism_of(options, options.insecure_simulation)
+    synthesizer = Synthesizer(mechanism, matters=matters_of(options, domain))
+    question_delta(options)
+    workload = workload_of(options, domain)
     if not schema.bought and (options.bought or options.buy_bounds is not None):
         raise ArgumentError(
             f"--buy-bounds and --bought: {options.schema} has nothing to buy; see pgmest schema --help."
@@ -276,6 +286,7 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
             "unit": dataclasses.asdict(synthesizer.schema_.unit) if synthesizer.schema_.unit else None,
             **statement.to_json(),
             "bought": dict(synthesizer.bought_),
+            "pairs": None if synthesizer.kept_ is None else synthesizer.kept_.to_json(),
             "ledger": result.ledger.to_json(),
         }
         print(json.dumps(facts), file=stream)
@@ -286,6 +297,8 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
         print(printable(unit_in_words(synthesizer.schema_.unit)), file=stream)
     for name, found in synthesizer.bought_.items():
         print(printable(f"bought for {name}: {found}"), file=stream)
+    for line in synthesizer.kept_.lines(MOST_PAIRS) if synthesizer.kept_ else ():
+        print(printable(line), file=stream)
     print(printable(result.ledger.details() if options.all else str(result.ledger)), file=stream)
 
 

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest.errors import ArgumentError
+from pgmest.graph.tree_limit import TreeLimit
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
+from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, emphasized_cliques, measure_carried
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
@@ -58,6 +60,9 @@ class AIM(Mechanism):
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
 
+    Marginals with large weights (`pgmest.workloads.emphasized`) are measured after the one-way marginals, for a third
+    of the budget, if the noise leaves strong dependences visible.
+
     With structural zeros, an attribute that decides about the presence of others gets a larger share of the one-way
     marginals' budget (`presence_units`), which depends on the zeros only.
 
@@ -102,11 +107,28 @@ class AIM(Mechanism):
         first = curator.budget / max(planned_rounds(self.rounds, curator.domain), sum(units) + 1)
         weights = units if curator.structural_zeros else None
         curator.measure_all(one_way, first * self.measuring_share * sum(units), weights=weights)
+        self._measure_emphasized(curator, workload, relevance, limit)
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         estimator = GraphicalModel(curator, limit, method=self.method, **effort)
         candidates = partial(self._candidates, curator, relevance, estimator, {})
         chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring_share).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
+
+    def _measure_emphasized(
+        self, curator: Curator, workload: Workload | None, relevance: Mapping[Clique, float], limit: TreeLimit
+    ) -> None:
+        """Measure those emphasized marginals that fit into the junction tree and that the budget can carry."""
+        emphasized, cliques = emphasized_cliques(workload, curator), []
+        if not emphasized:
+            return
+        small, together = set(map(frozenset, relevance)), tree_limit(curator, limit.cliques, self.max_megabytes)
+        for clique in emphasized:
+            if frozenset(clique) in small and together.fitting([clique]):
+                together.add(clique)
+                cliques.append(clique)
+        records = max(1.0, float(np.mean([measurement.values.sum() for measurement in curator.measurements])))
+        for clique in measure_carried(curator, cliques, curator.remaining * EMPHASIS_SHARE, records):
+            limit.add(clique)
 
     def _candidates(
         self,

@@ -10,6 +10,9 @@ from pgmest import mechanisms
 from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.mechanism import Mechanism
 
+WEIGHING = ("AIM", "HDMM", "LAMP", "MWEM", "PPSyn")
+"""The mechanisms that spend more on the marginals of a workload with larger weights."""
+
 NOT_NAMED = ("Mechanism", "Result", "Transformed", "PMWPub")
 """Names in `pgmest.mechanisms` that are no mechanisms, or need more than numbers and texts."""
 
@@ -17,6 +20,16 @@ NOT_NAMED = ("Mechanism", "Result", "Transformed", "PMWPub")
 def mechanism_names() -> list[str]:
     """Return the names of all mechanisms, in lower case."""
     return sorted(name.lower() for name in mechanisms.MECHANISMS if name not in NOT_NAMED)
+
+
+def check_weighing(mechanism: Mechanism) -> None:
+    """Raise ArgumentError if a mechanism treats all marginals of a workload alike, whatever their weights."""
+    kind = type(getattr(mechanism, "mechanism", mechanism)).__name__  # the mechanism inside of a Transformed one
+    if kind not in WEIGHING:
+        raise ArgumentError(
+            f"{kind} treats all marginals alike, so it cannot spend more on those that matter: take one of "
+            f"{listed(sorted(map(str.lower, WEIGHING)))}, or leave matters= (--matters) out."
+        )
 
 
 def named_mechanism(name: str, **parameters: Any) -> Mechanism:

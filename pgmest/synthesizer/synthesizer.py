@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.names import other_names, renamed
 from pgmest.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
 from pgmest.inference.exact.structural_zeros import zero_rules
+from pgmest.mechanisms.kept_pairs import MATTERS, KeptPairs
 from pgmest.mechanisms.mechanism import Mechanism
-from pgmest.mechanisms.registry import named_mechanism
+from pgmest.mechanisms.registry import check_weighing, named_mechanism
 from pgmest.mechanisms.result import Result
 from pgmest.models.base import ModelBase
 from pgmest.privacy.budgets import DEFAULT_DELTA
@@ -25,13 +26,14 @@ from pgmest.privacy.statement import PrivacyStatement
 from pgmest.synthesizer.completion import completed, drawn
 from pgmest.synthesizer.drafting import check_workload, drafting_of
 from pgmest.synthesizer.raw_table import RawTable
+from pgmest.workloads import emphasized
 
 if TYPE_CHECKING:
     from pgmest.schema import Schema
     from pgmest.schema.check import TableCheck
 
 
-CONSTRUCTOR = ("mechanism", "epsilon", "delta", "rho")
+CONSTRUCTOR = ("mechanism", "epsilon", "delta", "rho", "matters")
 """The named arguments of a Synthesizer; all others are parameters of its mechanism."""
 
 
@@ -58,6 +60,8 @@ class Synthesizer:
     Args:
         mechanism: a name, such as "lamp" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
         epsilon, delta, rho: the budget, as for the mechanism.
+        matters: the marginals that matter most, such as `[("age", "readmitted")]`: the mechanism spends on them first
+            (`pgmest.workloads.emphasized`), as far as the budget can carry them. `kept_` says whether it could.
         parameters: further parameters of the mechanism, such as `backend="simulation"` for experiments.
 
     Attributes (after `fit`):
@@ -81,12 +85,14 @@ class Synthesizer:
         epsilon: float | None = None,
         delta: float | None = DEFAULT_DELTA,
         rho: float | None = None,
+        matters: Iterable[Iterable[str]] | None = None,
         **parameters: Any,
     ):
         self.mechanism = mechanism
         self.epsilon = epsilon
         self.delta = delta
         self.rho = rho
+        self.matters = matters
         self._parameters = parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -166,6 +172,8 @@ class Synthesizer:
         """
         mechanism, known = self._configured(), _as_schema(schema)
         check_public(known, allow_draft)
+        matters = list(self.matters) if isinstance(self.matters, Iterable) else self.matters
+        workload = _with_matters(mechanism, known, workload, matters)
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
         if known.bought:
             self._fit_bought(mechanism, known, table, workload, seed, unit_key, buy_share, options)
@@ -180,6 +188,9 @@ class Synthesizer:
                 raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
             self.result_ = with_schema(mechanism, known).fit(data, workload, seed, **options)
             self.schema_, self.bought_ = known, {}
+        if matters is not None:
+            details = {**self.result_.details, MATTERS: tuple(map(self.schema_.domain.ordered, matters))}
+            self.result_ = dataclasses.replace(self.result_, details=details)
         vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
         self.feature_names_in_: np.ndarray = np.array([c.name for c in self.schema_.described], dtype=object)
         self.n_features_in_: int = len(self.feature_names_in_)
@@ -274,6 +285,14 @@ class Synthesizer:
         return loaded
 
     @property
+    def kept_(self) -> KeptPairs | None:
+        """The pairs of columns that were measured, that follow from others, and that are independent in the release.
+
+        It is None for a mechanism without measurements of marginals.
+        """
+        return KeptPairs.of(self._fitted())
+
+    @property
     def ledger_(self) -> Statement:
         """The ledger of the run: the charges, in order."""
         return self._fitted().ledger
@@ -359,7 +378,12 @@ class Synthesizer:
     def __repr__(self) -> str:
         if hasattr(self, "_loaded"):
             return f"Synthesizer(loaded, {self._loaded!r})"
-        unstated = {"delta": DEFAULT_DELTA if self.epsilon is None else None, "epsilon": None, "rho": None}
+        unstated = {
+            "delta": DEFAULT_DELTA if self.epsilon is None else None,
+            "epsilon": None,
+            "rho": None,
+            "matters": None,
+        }
         given = [f"{name}={value!r}" for name, value in self.get_params().items() if unstated.get(name, self) != value]
         return f"Synthesizer({', '.join(given)}{', fitted' if hasattr(self, 'result_') else ''})"
 
@@ -375,6 +399,19 @@ def with_schema(mechanism: Mechanism, schema: Schema) -> Mechanism:
     """Return the mechanism with the schema's structural zeros besides its own."""
     rules = [*zero_rules(mechanism.structural_zeros), *zero_rules(schema.structural_zeros)]
     return dataclasses.replace(mechanism, structural_zeros=rules)
+
+
+def _with_matters(mechanism: Mechanism, schema: Schema, workload: Any, matters: Any) -> Any:
+    """Return the workload with more weight on the marginals that matter.
+
+    Raises:
+        ArgumentError: if `matters` is no list of tuples of names, or the mechanism treats all marginals alike.
+        UnknownAttributeError: if the schema has no such column.
+    """
+    if matters is None:
+        return workload
+    check_weighing(mechanism)
+    return emphasized(schema.stand_in().domain, workload, matters)
 
 
 def check_public(schema: Schema, allow_draft: bool = False) -> None:

@@ -8,6 +8,7 @@ from pgmest.workloads.answers import Projectable
 from pgmest.workloads.families import (
     all_kway,
     as_workload,
+    emphasized,
     extended_triples,
     marginals,
     prefixes,
@@ -26,6 +27,7 @@ __all__ = [
     "all_kway",
     "as_workload",
     "closure",
+    "emphasized",
     "extended_triples",
     "marginals",
     "prefixes",

@@ -21,6 +21,9 @@ ENUMERATED = 1 << 20
 DRAWS_PER_SET = 1000
 """The number of draws for each wanted set after which a random choice gives up."""
 
+EMPHASIS = 1.5
+"""The power of the number of attributes by which `emphasized` raises the weight of marginals that matter."""
+
 WORKLOADS = "a pgmest.workloads.Workload, an iterable of cliques, or None"
 """The accepted types of an argument `workload`, for error messages."""
 
@@ -203,6 +206,45 @@ def as_workload(
     if not any(made.weights):
         raise ArgumentError("workload has no item of positive weight; give at least one item a weight above 0.")
     return made
+
+
+def emphasized(
+    domain: Domain | Mapping[str, int],
+    workload: Workload | Iterable[Item | Iterable[str] | str] | None,
+    matters: Iterable[Iterable[str]],
+) -> Workload:
+    r"""Return a workload with more weight on the marginals that matter, so that mechanisms spend on them first.
+
+    Each of m marginals that matter gets the weight $2 + (d / m)^{3/2}$ on a domain of d attributes, in units of the
+    mean weight of the workload. A mechanism that minimizes the weighted error divides its budget by the weights to the
+    power of 2/3. So the m marginals together get as much as d others, which is about a third of the budget: rarely more
+    than 2 d pairs of a table are worth measuring.
+
+    >>> emphasized({"age": 85, "sex": 2, "income": 2, "job": 9}, None, [("sex", "income")]).weights
+    (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 10.0)
+
+    Args:
+        domain: the attributes.
+        workload: the workload, as for `as_workload`; None for all pairs.
+        matters: the marginals that matter, at least one, each a tuple of names.
+
+    Raises:
+        ArgumentError: `matters` is not a list of tuples of names, or is empty; or as for `as_workload`.
+        UnknownAttributeError, DuplicateAttributeError: a name is not in the domain, or is twice in a clique.
+    """
+    known = as_domain(domain)
+    cliques = list(dict.fromkeys(known.ordered(known.clique(entry)) for entry in _checked_matters(matters)))
+    base = as_workload(known, workload)
+    weight = (2 + (len(known) / len(cliques)) ** EMPHASIS) * sum(base.weights) / len(base)
+    return base + weight * marginals(cliques)
+
+
+def _checked_matters(matters: Any) -> list[Any]:
+    """Return the marginals that matter as a list of tuples or sets of names."""
+    entries = list(matters) if isinstance(matters, Iterable) and not isinstance(matters, str | bytes | Mapping) else []
+    if not entries or not all(isinstance(e, Sequence | Set) and e and not isinstance(e, str | bytes) for e in entries):
+        raise ArgumentError.of("matters", matters, "a list of tuples of attributes, such as [('age', 'readmitted')]")
+    return entries
 
 
 def _workload_of(given: Any) -> Workload:

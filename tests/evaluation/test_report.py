@@ -101,6 +101,7 @@ def test_the_owners_page(tmp_path):
     assert path == tmp_path / "r.html"
     assert found.headings == [
         "What error to expect",
+        "Which dependences were kept",
         "What was released",
         "One attribute at a time",
         "Two attributes together",
@@ -141,6 +142,7 @@ def test_the_public_page_never_sees_the_data(tmp_path):
     found = read(report(None, MODEL, out=tmp_path / "p.html"))
     assert found.headings == [
         "What error to expect",
+        "Which dependences were kept",
         "What was released",
         "What the release says about each attribute",
         "Dependences in the release",

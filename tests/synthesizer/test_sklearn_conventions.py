@@ -70,6 +70,7 @@ def test_the_constructor_keeps_its_arguments_as_they_are():
         "epsilon": 1.0,
         "delta": 1e-9,
         "rho": None,
+        "matters": None,
         "backend": "simulation",
     }
     assert pg.Synthesizer(**params).get_params() == params

@@ -11,6 +11,7 @@ from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
 from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
+from pgmest.evaluation.reports.kept import kept_dependences
 from pgmest.evaluation.reports.missing_values import missing_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
@@ -112,6 +113,7 @@ def report(
     parts = [] if real is None or schema is None else [raw_table(check)]
     parts += [] if statement is None else [promise(statement)]
     parts.append(expected_errors(synthetic, float(synthetic.project(()))))
+    parts.append(kept_dependences(synthetic))
     parts.append(what_was_released(synthetic, domain, labels))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
     if real is None:

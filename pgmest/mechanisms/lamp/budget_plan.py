@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from pgmest.errors import plural
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
-from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction, magnitude_histogram, table_candidate
-from pgmest.mechanisms.lamp.dependence import Dependence
-from pgmest.mechanisms.lamp.groups import nested_groups
-from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
-from pgmest.tables.domain import Clique
-from pgmest.tables.groups import is_identity, summed
+from pgmest.mechanisms.lamp.forecast import ExpectedTable
+from pgmest.mechanisms.lamp.plan_text import plan_lines
+from pgmest.mechanisms.lamp.remedies import TooWeak, forecast_of, likely, mean_error, remedies, too_weak
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.privacy.neighbors import AddRemove
+from pgmest.tables.domain import Clique, Domain
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.lamp.lamp import LAMP
 
 SHOWN = 12
 """The largest number of rows of a printed table."""
@@ -46,122 +48,115 @@ class MeasuredMarginal:
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """The accuracy that a budget allows on a table of a given size, computed from public knowledge only.
+    """The accuracy to expect of a budget on a table of a given size, computed from public knowledge only.
 
     Attributes:
+        budget: The budget and the neighboring relation, in words.
         records: The assumed number of records.
         first_stddev: The standard deviation of the noise in the initial answers about each attribute.
-        one_way_errors: The expected error of each one-way marginal (total variation) if only one-way marginals are
-            measured and all values are equally frequent, which is the worst case.
+        one_way: The error to expect of each one-way marginal.
+        tables: The error to expect of each pair and triple of the workload if it is measured.
+        likely: The least and the largest number of tables that are likely to be measured.
+        likely_error: The expected error of these tables on average; None if there are none.
         score_stddev: The standard deviation of the noise in a score (total variation).
-        least_dependence: For each pair, the smallest dependence (total variation from independence) at which measuring
-            the pair is worthwhile, if the budget is divided among the pairs of a spanning tree. It is inf if no
-            dependence is strong enough, and 0 if even the sampling error of independent attributes is. Triples of the
-            workload are included: for them, the dependence is the distance from what their pairs imply.
+        emphasized: The tables with large weights.
+        ahead: The emphasized tables that are certainly measured, since the budget can carry them.
+        too_weak: For each table of which even a strong dependence is not worth its cost value by value, what it takes.
+        remedies: Changes that help, with their effect.
+        warnings: Reasons to reconsider the budget before paying.
     """
 
+    budget: str
     records: int
     first_stddev: dict[str, float]
-    one_way_errors: dict[str, float]
+    one_way: tuple[ExpectedTable, ...]
+    tables: tuple[ExpectedTable, ...]
+    likely: tuple[int, int]
+    likely_error: float | None
     score_stddev: float
-    least_dependence: dict[Clique, float]
+    emphasized: tuple[Clique, ...] = ()
+    ahead: tuple[Clique, ...] = ()
+    too_weak: tuple[TooWeak, ...] = ()
+    remedies: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def one_way_errors(self) -> dict[str, float]:
+        """The expected error of each one-way marginal (total variation)."""
+        return {table.clique[0]: table.error for table in self.one_way}
+
+    @property
+    def least_dependence(self) -> dict[Clique, float]:
+        """For each pair and triple, the least dependence that is worth its cost; inf if none is."""
+        return {table.clique: table.least for table in self.tables}
 
     @property
     def independent_only(self) -> bool:
         """Return whether no pair can be worth measuring, so that `Independent` is as accurate."""
-        return all(math.isinf(least) for least in self.least_dependence.values())
+        return all(math.isinf(table.least) for table in self.tables)
 
-    def _worth(self, kind: str, ways: int, beyond: str) -> str:
-        """Return a line on the number of pairs or triples that can be worth measuring."""
-        known = [least for clique, least in self.least_dependence.items() if len(clique) == ways]
-        possible = [least for least in known if not math.isinf(least)]
-        line = f"{len(possible)} of {plural(len(known), kind)} can be worth measuring"
-        if possible:
-            line += f", if {min(possible):.3f} (the median {np.median(possible):.3f}) or more {beyond}"
-        return line
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values; an infinite dependence is None."""
+
+        def values(table: ExpectedTable) -> dict[str, Any]:
+            found = dataclasses.asdict(table)
+            return {key: None if value == math.inf else value for key, value in found.items()}
+
+        return {
+            "mechanism": "LAMP",
+            "budget": self.budget,
+            "records_expected": self.records,
+            "columns": [values(table) for table in self.one_way],
+            "tables": [values(table) for table in self.tables],
+            "likely_measured": list(self.likely),
+            "likely_error": self.likely_error,
+            "score_error": self.score_stddev,
+            "matters": [{"clique": list(clique), "measured": clique in self.ahead} for clique in self.emphasized],
+            "too_weak": [dataclasses.asdict(each) for each in self.too_weak],
+            "remedies": list(self.remedies),
+            "warnings": list(self.warnings),
+        }
 
     def __str__(self) -> str:
-        lines = [f"LAMP on {self.records:,} records of {plural(len(self.one_way_errors), 'attribute')}", ""]
-        lines.append(f"{'attribute':24} {'stddev at first':>15} {'expected error':>15}")
-        worst = sorted(self.one_way_errors, key=lambda name: -self.one_way_errors[name])
-        lines += [
-            f"{name[:24]:24} {self.first_stddev[name]:15.1f} {self.one_way_errors[name]:15.4f}"
-            for name in worst[:SHOWN]
-        ]
-        if len(worst) > SHOWN:
-            lines.append(f"... and {plural(len(worst) - SHOWN, 'attribute')} with less")
-        lines += ["", self._worth("pair", 2, "from independence")]
-        if any(len(clique) > 2 for clique in self.least_dependence):
-            lines.append(self._worth("triple", 3, "from what their pairs imply"))
-        lines.append(f"scores of pairs have a standard error of {self.score_stddev:.4f}")
-        if self.independent_only:
-            lines.append(
-                "WARNING: this budget allows one-way marginals only. Independent is as accurate; use a larger budget, "
-                "more records, or fewer values."
-            )
-        return "\n".join(lines)
+        return "\n".join(plan_lines(self))
+
+    __repr__ = __str__
 
 
-def budget_plan(
-    records: int,
-    pairs: Sequence[Clique],
-    first: InitialMeasurements,
-    score_stddev: float,
-    worth: float,
-    coarse_level: int,
-) -> BudgetPlan:
+def budget_plan(mechanism: LAMP, domain: Domain, records: int, demand: WorkloadDemand) -> BudgetPlan:
     """Return the plan for a table of a given size.
 
     Args:
+        mechanism: The mechanism with its budget.
+        domain: The attributes.
         records: The assumed number of records, which is not read from the data.
-        pairs: The pairs and triples of the workload.
-        first: The initial measurements and their shares of the budget.
-        score_stddev: The standard deviation of the noise in a score, in counts.
-        worth: The smallest reduction of a pair's error that makes it worth measuring (`LAMP.min_error_reduction`).
-        coarse_level: The level of the groups over which pairs are scored.
+        demand: The demand of the workload.
     """
-    domain, noise_model, names = first.domain, first.noise_model, [name for clique in first.shares for name in clique]
-    stddev, whole = {name: first.stddev(name) for name in names}, sum(first.shares.values())
-    scale = whole ** (noise_model.power / 2)  # the factor of the noise if the whole budget is spent on them
-    noise = {name: stddev[name] * scale * math.sqrt(interaction_fraction((domain[name],))) for name in names}
-    errors = {name: min(1.0, MEAN_ABSOLUTE * domain[name] * noise[name] / (2 * records)) for name in names}
-    fair = (1 - whole) / max(1, len(names) - 1)
-    # pairs of the same sizes have the same result
-    kinds = {pair: tuple(sorted(domain[name] for name in pair)) for pair in pairs}
-    least = {
-        kind: _least_dependence(kind, records, fair, noise_model, worth, coarse_level) for kind in set(kinds.values())
-    }
+    forecast = forecast_of(mechanism, domain, demand, float(records))
+    tables = list(map(forecast.if_measured, forecast.tables))
     return BudgetPlan(
-        records, stddev, errors, score_stddev / (2 * records), {pair: least[kind] for pair, kind in kinds.items()}
+        budget=_in_words(mechanism),
+        records=records,
+        first_stddev={name: forecast.first.stddev(name) for name in demand.attributes},
+        one_way=tuple(forecast.one_way.values()),
+        tables=tuple(tables),
+        likely=likely(forecast),
+        likely_error=mean_error(forecast.measured()),
+        score_stddev=forecast.score_stddev / (2 * records),
+        emphasized=tuple(forecast.emphasized),
+        ahead=tuple(forecast.ahead),
+        too_weak=tuple(too_weak(mechanism, forecast, tables)),
+        remedies=tuple(remedies(mechanism, forecast, tables)),
     )
 
 
-def _least_dependence(
-    sizes: tuple[int, ...], records: int, share: float, noise_model: NoiseModel, worth: float, coarse_level: int
-) -> float:
-    """Return the smallest dependence of which a share of the budget removes the fraction `worth`, by bisection."""
-    uniform = [np.full(size, records / size) for size in sizes]
-    levels = [nested_groups(counts) for counts in uniform]
-    depth = range(max(map(len, levels)))
-    groups = [[side[min(level, len(side) - 1)] for side in levels] for level in depth]
-    sides = [tuple(magnitude_histogram(summed(c, (g,))) for c, g in zip(uniform, at, strict=True)) for at in groups]
-    finest = [all(map(is_identity, at)) for at in groups]
-
-    def pays(dependence: float) -> bool:
-        counts = 2 * records * dependence
-        found = Dependence(counts, counts)
-        candidate = table_candidate(("a", "b"), sides, finest, found, coarse_level, float(records), noise_model)
-        return candidate.reduction(share) >= worth
-
-    low, high = 0.0, 1 - 1 / min(sizes)
-    if high == 0.0 or not pays(high):
-        return math.inf
-    if pays(0.0):
-        return 0.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        low, high = (low, middle) if pays(middle) else (middle, high)
-    return high
+def _in_words(mechanism: LAMP) -> str:
+    """Return the budget of a mechanism, and the number of records of a person if these are several."""
+    epsilon, delta = mechanism.requested
+    text = str(mechanism.budget()) if epsilon is None else f"epsilon {epsilon:g} and delta {delta or 0:g}"
+    records = mechanism.neighbors.records
+    changed = "added or removed" if isinstance(mechanism.neighbors, AddRemove) else "replaced"
+    return text if records == 1 else f"{text} for {records} records of a person, {changed} together"
 
 
 def measurement_report(measured_marginals: Iterable[MeasuredMarginal], public_pairs: int | None = None) -> str:
@@ -184,8 +179,9 @@ def measurement_report(measured_marginals: Iterable[MeasuredMarginal], public_pa
     gain = {id(p): (p.before or 0.0) - (p.after or 0.0) for p in pairs}
     for p in sorted(pairs, key=lambda p: -gain[id(p)])[:SHOWN]:
         size = "x".join(map(str, p.groups))
+        before = "assumed" if p.round == 0 else f"{p.before:.4f}"
         name = " x ".join(p.clique)[:40]
-        lines.append(f"{name:40} {p.round:5} {size:>9} {p.share:7.2%} {p.before:12.4f} {p.after:9.4f}")
+        lines.append(f"{name:40} {p.round:5} {size:>9} {p.share:7.2%} {before:>12} {p.after:9.4f}")
     if len(pairs) > SHOWN:
         lines.append(f"... and {plural(len(pairs) - SHOWN, 'measurement')} with less gain")
     return "\n".join(lines)

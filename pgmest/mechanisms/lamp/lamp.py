@@ -17,25 +17,22 @@ import numpy as np
 from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
+from pgmest.mechanisms.kept_pairs import ESTIMATES
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
-from pgmest.mechanisms.lamp.candidates import NoiseModel
+from pgmest.mechanisms.lamp.emphasis import measure_emphasized
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
-from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
 from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
-from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
-from pgmest.mechanisms.lamp.scores import scores_stddev
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.neighbors import AddRemove
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
 
@@ -132,11 +129,17 @@ class LAMP(Mechanism):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         rounds = Rounds.start(self, curator, workload)
+        measure_emphasized(rounds)
         rounds.spend_all()
         public_pairs = None if self.prior is None else len(rounds.public_pairs)
         details = {
             "measured_marginals": tuple(rounds.measured_marginals),
             "public_pairs": rounds.public_pairs,
+            ESTIMATES: {
+                clique: min(1.0, found.whole / (2 * rounds.evidence.total))
+                for clique, found in rounds.dependence.items()
+                if clique not in rounds.level_of
+            },
             "report": measurement_report(rounds.measured_marginals, public_pairs),
         }
         if rounds.possible is not None and rounds.possible.others:
@@ -150,7 +153,7 @@ class LAMP(Mechanism):
 
         >>> plan = LAMP(epsilon=1.0, delta=1e-9).plan({"age": 85, "sex": 2, "income": 2}, records=48_842)
         >>> plan.independent_only, round(plan.one_way_errors["age"], 3)
-        (False, 0.004)
+        (False, 0.006)
 
         Args:
             domain: The attributes.
@@ -162,15 +165,7 @@ class LAMP(Mechanism):
         """
         known = as_domain(domain)
         count = at_least("records", records, 1)
-        demand = WorkloadDemand.of(known, workload)
-        pairs, noise_model = demand.pairs, NoiseModel.of(self.budget(), self.neighbors)
-        whole = self.first_share if pairs or demand.has_range_queries else 1.0
-        first = InitialMeasurements.of(
-            known, demand, noise_model, whole, total_known=not isinstance(self.neighbors, AddRemove)
-        )
-        spend = self.budget() * (self.scoring_share / (self.rounds + bool(demand.triples)))
-        stddev = scores_stddev(2 * max(1, len(pairs)), spend, self.neighbors)
-        return budget_plan(count, [*pairs, *demand.triples], first, stddev, self.min_error_reduction, COARSE_LEVEL)
+        return budget_plan(self, known, count, WorkloadDemand.of(known, workload))
 
     @property
     def graphical(self) -> bool:

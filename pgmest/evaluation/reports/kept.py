@@ -1,0 +1,55 @@
+"""The section of a report on the pairs of attributes whose dependence was kept or lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmest.errors import listed, percent_text
+from pgmest.evaluation.reports.page import bullets, paragraph, section, table
+from pgmest.mechanisms.kept_pairs import IMPLIED, IN_WORDS, INDEPENDENT, MEASURED, KeptPairs, name_of
+
+SHOWN_PAIRS = 200
+"""The most pairs without a measurement that a page lists."""
+
+
+def kept_dependences(source: Any) -> str:
+    """Return the section on measured, implied and lost dependences; "" if the measurements are not known."""
+    kept = KeptPairs.of(source)
+    if kept is None or len(kept.attributes) + len(kept.unmeasured) < 2:
+        return ""
+    counts = kept.counts
+    parts = [
+        paragraph(
+            "The release has the dependence of two attributes if a table with both was measured. For all other pairs, "
+            "it has only what the measured tables imply. If no chain of measured tables joins two attributes, they are "
+            "independent in the release, whatever they are in the data."
+        ),
+        table(
+            ("pairs of attributes", "number"),
+            [(IN_WORDS[k], f"{counts[k]:,}") for k in (MEASURED, IMPLIED, INDEPENDENT)],
+        ),
+    ]
+    if kept.matters:
+        parts += [paragraph("These tables were said to matter most:"), bullets(kept.on_matters())]
+    if kept.unmeasured:
+        text = f"Nothing was measured of {listed(kept.unmeasured)}: all of their values are equally frequent."
+        parts.append(paragraph(text))
+    return section("Which dependences were kept", *parts, *_not_measured(kept))
+
+
+def _not_measured(kept: KeptPairs) -> list[str]:
+    """Return the list of the pairs that were not measured, with their estimated errors if these are known."""
+    counts, shown = kept.counts, kept.not_measured(SHOWN_PAIRS)
+    if not shown:
+        return []
+    text = "Pairs that were not measured."
+    if kept.estimates:
+        text += (
+            " The last column is the share of records in a wrong cell of the pair's table, as estimated from noisy "
+            "scores before the last measurements; the sampling error of a table of this size is included."
+        )
+    rows = [(name_of(p), IN_WORDS[state], "-" if e is None else percent_text(e, 1)) for p, state, e in shown]
+    columns = ("pair", "in the release", "estimated error")
+    found = [paragraph(text), table(columns, rows, texts=columns[1:2])]
+    more = counts[IMPLIED] + counts[INDEPENDENT] - len(shown)
+    return [*found, paragraph(f"{more:,} more pairs were not measured.")] if more > 0 else found

@@ -1,0 +1,115 @@
+"""Emphasized pairs and triples in LAMP, which are measured first and without scores (`pgmest.mechanisms.emphasis`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG, prominent
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.lamp.allocation import water_filling
+from pgmest.mechanisms.lamp.candidates import CandidateMarginal
+from pgmest.mechanisms.lamp.dependence import Dependence, sampling_spread
+from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
+from pgmest.mechanisms.lamp.workload_demand import MOST_WAYS, WorkloadDemand
+from pgmest.tables.domain import Clique, Domain
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.lamp.rounds import Rounds
+
+VISIBLE = 0.9
+"""The part of a strong dependence that coarse groups of neighboring values show, in the median over the same tables as
+for `STRONG`."""
+
+
+def emphasized_tables(demand: WorkloadDemand, domain: Domain) -> list[Clique]:
+    """Return the pairs and triples inside the items with large weights, without attributes of one value.
+
+    >>> from pgmest.workloads import emphasized
+    >>> from pgmest.tables.domain import Domain
+    >>> domain = Domain({"age": 85, "sex": 2, "income": 2})
+    >>> demand = WorkloadDemand.of(domain, emphasized(domain, None, [("sex", "income")]))
+    >>> emphasized_tables(demand, domain)
+    [('sex', 'income')]
+    """
+    large = prominent([item.importance for item in demand.items])
+    cliques = [item.clique for item, is_large in zip(demand.items, large, strict=True) if is_large]
+    inside = [part for ways in (2, MOST_WAYS) for clique in cliques for part in combinations(clique, ways)]
+    return [part for part in dict.fromkeys(inside) if min(domain.project(part).shape) > 1]
+
+
+def measured_ahead(
+    candidates: Iterable[CandidateMarginal], share: float, worth: float
+) -> dict[Clique, tuple[CandidateMarginal, float]]:
+    """Return the emphasized marginals that the budget can carry, with their shares.
+
+    Those of which their share would not remove the fraction `worth` of a strong dependence are left out one by one.
+
+    Args:
+        candidates: The marginals, with a strong dependence.
+        share: The share of the budget for all of them.
+        worth: The least part of its error that measuring a marginal must remove.
+    """
+    kept = list(candidates)
+    while kept:
+        parts = water_filling(np.array([candidate.errors for candidate in kept]), np.ones(len(kept)), share)
+        reductions = [candidate.reduction(float(part)) for candidate, part in zip(kept, parts, strict=True)]
+        if min(reductions) >= worth:
+            return {c.clique: (c, float(part)) for c, part in zip(kept, parts, strict=True)}
+        del kept[int(np.argmin(reductions))]
+    return {}
+
+
+def measure_emphasized(rounds: Rounds) -> None:
+    """Measure the emphasized marginals that the budget can carry, before any is scored.
+
+    With a public table, scores decide first whether its dependence is used. If scores are too noisy for any pair, all
+    pairs are measured anyway. In both cases the weights alone count.
+    """
+    mechanism = rounds.mechanism
+    tables = emphasized_tables(rounds.demand, rounds.curator.domain)
+    if not tables or rounds.public is not None or rounds._scores_are_too_noisy():
+        return
+    rounds._update_sensitivity()
+    rounds.dependence.update((clique, _strong_dependence(rounds, clique)) for clique in tables)
+    share = EMPHASIS_SHARE * (1 - mechanism.first_share - mechanism.scoring_share)
+    chosen = measured_ahead(map(rounds._table_candidate, tables), share, mechanism.min_error_reduction)
+    if chosen:
+        rounds._measure(0, chosen, share)
+        rounds.evidence = rounds._evidence()
+    for clique in set(tables) - set(rounds.level_of):
+        del rounds.dependence[clique]
+
+
+def _strong_dependence(rounds: Rounds, clique: Clique) -> Dependence:
+    """Return a strong dependence of a pair or triple, with the sampling error of its estimated counts."""
+    last = max(len(rounds.levels[name]) for name in clique) - 1
+    coarse, whole = (
+        sampling_error([rounds._histogram(name, level) for name in clique], rounds.evidence.total)
+        for level in (min(COARSE_LEVEL, last), last)
+    )
+    return strong_dependence(min(map(rounds.curator.domain.__getitem__, clique)), rounds.evidence.total, coarse, whole)
+
+
+def strong_dependence(size: int, records: float, coarse: float, whole: float) -> Dependence:
+    """Return a strong dependence of a table.
+
+    Args:
+        size: The smallest number of values of an attribute, which limits the dependence.
+        records: The number of records.
+        coarse, whole: The sampling error (l1, in counts) over coarse groups and over codes.
+    """
+    systematic = 2 * records * min(STRONG, 1 - 1 / size)
+    return Dependence(math.hypot(VISIBLE * systematic, coarse), math.hypot(systematic, whole))
+
+
+def sampling_error(sides: Sequence[tuple[np.ndarray, np.ndarray]], records: float) -> float:
+    """Return the l1 sampling error of a table of independent attributes, given their `magnitude_histogram`."""
+    cells, means = sides[0]
+    for number, other in sides[1:]:
+        cells, means = np.outer(cells, number).ravel(), np.outer(means, other).ravel() / records
+    return MEAN_ABSOLUTE * float(cells @ sampling_spread(means))

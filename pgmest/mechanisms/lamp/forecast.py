@@ -1,0 +1,387 @@
+"""Forecast: the measurements that LAMP is likely to make on a table with typical dependences, before any is paid for.
+
+No record is read and none is made up. The forecast assumes facts about tables in general: values as unequal as in
+Zipf's law, and dependences as in tables of censuses, surveys, health, credit and emergency calls. With the noise of the
+budget, it then estimates dependences from scores and divides the budget as `Rounds` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
+from pgmest.mechanisms.lamp.candidates import (
+    SHARE_GRID,
+    CandidateMarginal,
+    NoiseModel,
+    interaction_fraction,
+    magnitude_histogram,
+    one_way_candidate,
+    table_candidate,
+    total_candidate,
+)
+from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence
+from pgmest.mechanisms.lamp.emphasis import VISIBLE, emphasized_tables, measured_ahead, sampling_error
+from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL, POWER
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
+from pgmest.tables.domain import Clique
+from pgmest.tables.groups import is_identity, summed
+
+SKEW = 1.3
+"""The exponent of Zipf's law for the values of an attribute. With it, the expected errors of one-way marginals agree
+best with those of runs on real tables (tests/mechanisms/lamp/test_forecast.py)."""
+
+TYPICAL = {0.0: 0.0, 0.25: 0.004, 0.5: 0.03, 0.75: 0.09, 0.9: 0.18, 0.95: 0.25, 1.0: 0.6}
+"""Quantiles of the dependence of pairs in typical tables: the total variation from independence beyond sampling error.
+The values are rounded medians over nine tables: census, survey, health, credit and emergency records."""
+
+CLASSES = np.r_[0.0, STRONG * 1.4 ** np.arange(-12.0, 5.0)]
+"""The dependences for which candidates are computed."""
+
+MOST_KINDS, SIZE_STEP = 200, 1.2
+"""The largest number of kinds of tables, by their numbers of values, that are computed exactly, and the ratio between
+the numbers of values that are computed if there are more."""
+
+MOST_FAIR_SHARES = 20
+"""A table that is not worth its cost at this many times an equal share of the budget is never measured."""
+
+NORMAL_95 = 1.96
+"""Half of the width of a 95 % interval, in standard deviations."""
+
+
+def typical_counts(size: int, records: float) -> np.ndarray:
+    """Return the counts of an attribute's values by Zipf's law, the most frequent first.
+
+    >>> typical_counts(2, 100).round().tolist()
+    [71.0, 29.0]
+    """
+    weights = np.arange(1, size + 1) ** -SKEW
+    return weights * (records / weights.sum())
+
+
+def typical_dependences(count: int) -> np.ndarray:
+    """Return the dependences of the pairs of a typical table, in ascending order."""
+    levels = (np.arange(count) + 0.5) / max(1, count)
+    return np.interp(levels, list(TYPICAL), list(TYPICAL.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class TableKind:
+    """All tables with certain numbers of values, under the assumptions of the forecast.
+
+    Attributes:
+        sizes: The number of values of each attribute.
+        records: The number of records.
+        noise_model: The noise of a share of the budget.
+        sides: For each level of groups, the `magnitude_histogram` of each attribute.
+        finest: For each level, whether every value is its own group.
+        chances: For each level, the sampling error of independent attributes (l1, in counts).
+    """
+
+    sizes: tuple[int, ...]
+    records: float
+    noise_model: NoiseModel
+    sides: list[tuple[tuple[np.ndarray, np.ndarray], ...]]
+    finest: list[bool]
+    chances: list[float]
+    _candidates: dict[tuple[tuple[int, ...], float], CandidateMarginal] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sizes: tuple[int, ...], records: float, noise_model: NoiseModel) -> TableKind:
+        """Create the kind of tables with these numbers of values."""
+        counts = [typical_counts(size, records) for size in sizes]
+        levels = [nested_groups(own) for own in counts]
+        groups = [[own[min(level, len(own) - 1)] for own in levels] for level in range(max(map(len, levels)))]
+        sides = [
+            tuple(magnitude_histogram(summed(own, (labels,))) for own, labels in zip(counts, at, strict=True))
+            for at in groups
+        ]
+        chances = [sampling_error(each, records) for each in sides]
+        return cls(sizes, records, noise_model, sides, [all(map(is_identity, at)) for at in groups], chances)
+
+    @property
+    def most(self) -> float:
+        """The largest possible dependence."""
+        return 1 - 1 / min(self.sizes)
+
+    def distance(self, dependence: np.ndarray | float, visible: float | None = None) -> np.ndarray:
+        """Return the l1 distance from independence with its sampling error, over codes or, with `visible`, groups."""
+        systematic = 2 * self.records * np.minimum(dependence, self.most)
+        if visible is None:
+            return np.hypot(systematic, self.chances[-1])
+        return np.hypot(visible * systematic, self.chances[min(COARSE_LEVEL, len(self.chances) - 1)])
+
+    def candidate(self, places: tuple[int, ...], visible: float = VISIBLE) -> CandidateMarginal:
+        """Return the candidate for a table whose dependence is one of some equally likely `CLASSES`.
+
+        Args:
+            places: The positions in `CLASSES`.
+            visible: The part of the dependence that coarse groups show.
+        """
+        if (places, visible) not in self._candidates:
+            possible = CLASSES[list(places)]
+            coarse, whole = self.distance(possible, visible), self.distance(possible)
+            dependence = Dependence(float(coarse.mean()), float(whole.mean()), tuple(map(float, whole)))
+            clique = tuple("abc"[: len(self.sizes)])
+            self._candidates[places, visible] = table_candidate(
+                clique, self.sides, self.finest, dependence, COARSE_LEVEL, self.records, self.noise_model
+            )
+        return self._candidates[places, visible]
+
+    def shape(self, level: int) -> tuple[int, ...]:
+        """Return the number of groups of each attribute at a level."""
+        return tuple(round(float(cells.sum())) for cells, _ in self.sides[level])
+
+
+@dataclass(frozen=True)
+class ExpectedTable:
+    """The error to expect of a table if it is measured.
+
+    Attributes:
+        clique: The attributes.
+        cells: The number of cells.
+        groups: The number of groups of each attribute over which it is measured if its dependence is strong.
+        share: The share of the budget that it gets then.
+        error: The expected error (total variation), the error of its one-way marginals included.
+        half_width: Half of the width of a 95 % interval of one of the measured counts.
+        least: The least dependence (total variation from independence; for triples, from what their pairs imply) that
+            is worth the cost if neighboring values depend alike; inf if none is. 0 for a single attribute.
+        least_by_value: The same if neighboring values have nothing in common.
+    """
+
+    clique: Clique
+    cells: int
+    groups: tuple[int, ...]
+    share: float
+    error: float
+    half_width: float
+    least: float = 0.0
+    least_by_value: float = 0.0
+
+
+@dataclass(eq=False)
+class Forecast:
+    """The measurements that a run is likely to make.
+
+    Attributes:
+        demand: The demand of the workload.
+        first: The initial measurements.
+        records: The assumed number of records.
+        scoring_share: The share of the budget for scores.
+        score_stddev: The standard deviation of the noise in a score, in counts.
+        worth: The least part of a table's error that measuring it must remove (`LAMP.min_error_reduction`).
+    """
+
+    demand: WorkloadDemand
+    first: InitialMeasurements
+    records: float
+    scoring_share: float
+    score_stddev: float
+    worth: float
+    _kinds: dict[tuple[int, ...], TableKind] = field(default_factory=dict)
+    _leasts: dict[tuple[tuple[int, ...], float, float], float] = field(default_factory=dict)
+
+    @cached_property
+    def tables(self) -> dict[Clique, float]:
+        """The pairs and triples of the workload that can depend, with their importance."""
+        sizes, wanted = self.first.domain, {**self.demand.pairs, **self.demand.triples}
+        return {clique: weight for clique, weight in wanted.items() if min(sizes[name] for name in clique) > 1}
+
+    @property
+    def left(self) -> float:
+        """The share of the budget after the initial measurements and the scores."""
+        return max(0.0, 1 - sum(self.first.shares.values()) - self.scoring_share)
+
+    @cached_property
+    def emphasized(self) -> list[Clique]:
+        """The pairs and triples with large weights."""
+        return emphasized_tables(self.demand, self.first.domain)
+
+    @cached_property
+    def ahead(self) -> dict[Clique, tuple[CandidateMarginal, float]]:
+        """The emphasized tables that are certainly measured, with their shares of the budget before all scores."""
+        strong = (class_of(STRONG),)
+        candidates = [replace(self.kind(clique).candidate(strong), clique=clique) for clique in self.emphasized]
+        return measured_ahead(candidates, EMPHASIS_SHARE * self.left, self.worth)
+
+    @cached_property
+    def chosen(self) -> dict[Clique, tuple[CandidateMarginal, float]]:
+        """The candidates that are likely to be measured, with their shares.
+
+        Which of the tables depend is drawn at random, so the choice is typical in number and sizes, not one by one.
+        Emphasized tables are chosen one by one.
+        """
+        if not self.tables or not self.left > 0:
+            return {}
+        counts = {name: typical_counts(self.first.domain[name], self.records) for name in self.demand.attributes}
+        levels = {name: nested_groups(own) for name, own in counts.items()}
+        item_errors: ItemErrors = WorkloadSensitivity.of(self.demand, counts, levels).item_errors
+        estimated = [candidate for candidate in self._estimated() if candidate.clique not in self.ahead]
+        most = self.left * min(1.0, MOST_FAIR_SHARES / max(1, len(estimated)))
+        able = [candidate for candidate in estimated if candidate.reduction(most) >= self.worth]
+        left = self.left - sum(share for _, share in self.ahead.values())
+        again = [*self._again(), *(_after(candidate, share) for candidate, share in self.ahead.values())]
+        found = select_candidates([*again, *able], item_errors, left, self.worth)
+        shares = {clique: share for clique, (_, share) in found.items()}
+        return found | {c: (candidate, share + shares.get(c, 0.0)) for c, (candidate, share) in self.ahead.items()}
+
+    def _again(self) -> list[CandidateMarginal]:
+        """Return the candidates for measuring the number of records and one-way marginals again."""
+        noise_model, shares, found = self.first.noise_model, self.first.shares, []
+        if () in shares:
+            stddev = 1 / math.sqrt(float(noise_model.precision(shares[()])))
+            found.append(total_candidate(stddev, noise_model))
+        return [*found, *map(self._one_way, self.demand.attributes)]
+
+    def _one_way(self, name: str) -> CandidateMarginal:
+        counts = typical_counts(self.first.domain[name], self.records)
+        return one_way_candidate((name,), counts, self.first.stddev(name), self.first.noise_model)
+
+    def _estimated(self) -> list[CandidateMarginal]:
+        """Return the candidates for the tables, whose dependences are estimated from scores with noise."""
+        rng, cliques, kinds = np.random.default_rng(0), list(self.tables), list(map(self.kind, self.tables))
+        true = rng.permutation(typical_dependences(len(cliques)))
+        whole = np.array([float(kind.distance(each)) for kind, each in zip(kinds, true, strict=True)])
+        distances = {name: self._one_way_distance(name) ** POWER for name in self.demand.attributes}
+        one_way = np.array([sum(distances[name] for name in clique) ** (1 / POWER) for clique in cliques])
+        noise, stddev = rng.normal(size=len(cliques)), np.full(len(cliques), self.score_stddev)
+        explained = np.hypot([kind.chances[-1] for kind in kinds], one_way)
+        found = posterior_dependence(np.hypot(whole, one_way) + noise * stddev, explained, stddev, self.records)
+        if self._rounded:
+            found = found.mean(axis=1, keepdims=True)
+        logs = [np.log(np.maximum(some, CLASSES[1] / 2)) for some in (CLASSES, found[:, :, None] / (2 * self.records))]
+        places = np.abs(logs[0] - logs[1]).argmin(axis=2)
+        return [
+            replace(kind.candidate(tuple(map(int, own))), clique=clique)
+            for clique, kind, own in zip(cliques, kinds, places, strict=True)
+        ]
+
+    def _one_way_distance(self, name: str) -> float:
+        """Return the expected l1 error of a one-way marginal after the initial measurements."""
+        counts, noise = typical_counts(self.first.domain[name], self.records), self.first.stddev(name)
+        return MEAN_ABSOLUTE * float((counts * noise / np.hypot(counts, noise)).sum())
+
+    def kind(self, clique: Clique) -> TableKind:
+        """Return the kind of a pair or triple."""
+        return self.kind_of([self.first.domain[name] for name in clique])
+
+    def kind_of(self, sizes: Sequence[int]) -> TableKind:
+        """Return the kind of tables with these numbers of values."""
+        step = SIZE_STEP if self._rounded else 1.0
+        key = tuple(sorted(size if step == 1 else max(2, round(step ** round(math.log(size, step)))) for size in sizes))
+        if key not in self._kinds:
+            self._kinds[key] = TableKind.of(key, self.records, self.first.noise_model)
+        return self._kinds[key]
+
+    @cached_property
+    def _rounded(self) -> bool:
+        sizes = self.first.domain
+        return len({tuple(sorted(sizes[name] for name in clique)) for clique in self.tables}) > MOST_KINDS
+
+    # -- expected errors ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def one_way(self) -> dict[str, ExpectedTable]:
+        """The errors to expect of the one-way marginals."""
+        found = {}
+        for name in self.demand.attributes:
+            again, size, noise_model = self._one_way(name), self.first.domain[name], self.first.noise_model
+            share = self.chosen[name,][1] if (name,) in self.chosen else 0.0
+            error = (1 - again.reduction(share)) * float(again.errors[0]) / (2 * self.records)
+            precision = 1 / (self.first.stddev(name) ** 2 * interaction_fraction((size,)))
+            width = NORMAL_95 / math.sqrt(precision + float(noise_model.interaction_precision(share, (size,))))
+            whole = self.first.shares[name,] + share
+            found[name] = ExpectedTable((name,), size, (size,), whole, min(1.0, error), width)
+        return found
+
+    def measured(self) -> list[ExpectedTable]:
+        """Return the tables that are likely to be measured, in typical number and sizes."""
+        return [
+            self._expected(clique, candidate, share)
+            for clique, (candidate, share) in self.chosen.items()
+            if len(clique) > 1 and share > 0
+        ]
+
+    def _expected(self, clique: Clique, candidate: CandidateMarginal, share: float) -> ExpectedTable:
+        """Return the error to expect of a table that is measured with a share of the budget."""
+        kind, noise_model = self.kind(clique), self.first.noise_model
+        shape = kind.shape(candidate.level(share))
+        own = (1 - candidate.reduction(share)) * float(candidate.errors[0]) / (2 * self.records)
+        error = math.hypot(own, *(self.one_way[name].error for name in clique))
+        width = NORMAL_95 / math.sqrt(max(float(noise_model.interaction_precision(share, shape)), 1e-300))
+        sizes = sorted(clique, key=self.first.domain.__getitem__)
+        groups = tuple(shape[sizes.index(name)] for name in clique)
+        cells = math.prod(self.first.domain[name] for name in clique)
+        return ExpectedTable(clique, cells, groups, share, min(1.0, error), width)
+
+    @cached_property
+    def _price(self) -> float:
+        """The gain (in counts, for importance 1) for which another share of the budget is worth its cost.
+
+        It is the median over the tables that are likely to be measured; 0 if there are none.
+        """
+        measured = [each for each in self.chosen.items() if len(each[0]) > 1 and each[0] not in self.ahead]
+        gains = [_gain(candidate, share) * self.tables[clique] for clique, (candidate, share) in measured]
+        return float(np.median(gains)) if gains else 0.0
+
+    def share_of(self, candidate: CandidateMarginal, importance: float) -> float:
+        """Return the share of the budget that a table gets beside those that are likely to be measured."""
+        if not self._price:
+            return self.left / max(1, len(self.demand.attributes) - 1)  # that of a spanning tree
+        gains = -np.diff(candidate.errors) / np.diff(SHARE_GRID) * importance
+        return min(float(SHARE_GRID[int((gains > self._price).sum())]), self.left)
+
+    def if_measured(self, clique: Clique, dependence: float = STRONG) -> ExpectedTable:
+        """Return the error to expect of a table if it is measured, with a strong dependence or another one."""
+        kind, importance = self.kind(clique), self.tables[clique]
+        if clique in self.ahead:
+            return self._expected(clique, *self.chosen[clique])
+        candidate = kind.candidate((class_of(dependence),))
+        found = self._expected(clique, candidate, max(self.share_of(candidate, importance), SHARE_GRID[1]))
+        least, by_value = (self.least(kind, importance, visible) for visible in (VISIBLE, 0.0))
+        return replace(found, least=least, least_by_value=max(least, by_value))
+
+    def least(self, kind: TableKind, importance: float, visible: float = VISIBLE) -> float:
+        """Return the least of `CLASSES` at which a table is worth its cost, by bisection; inf if none is."""
+        key = kind.sizes, importance, visible
+        if key not in self._leasts:
+            self._leasts[key] = self._bisected(kind, importance, visible)
+        return self._leasts[key]
+
+    def _bisected(self, kind: TableKind, importance: float, visible: float) -> float:
+        low, high = 0, int((kind.most > CLASSES).sum())
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.pays(kind, middle, importance, visible) else (middle + 1, high)
+        return float(CLASSES[low]) if low < len(CLASSES) and CLASSES[low] < kind.most else math.inf
+
+    def pays(self, kind: TableKind, place: int, importance: float, visible: float = VISIBLE) -> bool:
+        """Return whether measuring a table whose dependence is `CLASSES[place]` is worth its cost."""
+        candidate = kind.candidate((place,), visible)
+        return candidate.reduction(self.share_of(candidate, importance)) >= self.worth
+
+
+def _after(candidate: CandidateMarginal, share: float) -> CandidateMarginal:
+    """Return the candidate for measuring a marginal again that was measured with a share of the budget."""
+    errors = np.interp(np.minimum(SHARE_GRID + share, 1.0), SHARE_GRID, candidate.errors)
+    return replace(candidate, errors=errors, measured=True)
+
+
+def class_of(dependence: float) -> int:
+    return int(np.abs(CLASSES - dependence).argmin())
+
+
+def _gain(candidate: CandidateMarginal, share: float) -> float:
+    """Return the error that another bit of budget would remove, by its share."""
+    place = min(max(int(np.searchsorted(SHARE_GRID, share, side="right")), 1), len(SHARE_GRID) - 1)
+    return float((candidate.errors[place - 1] - candidate.errors[place]) / (SHARE_GRID[place] - SHARE_GRID[place - 1]))

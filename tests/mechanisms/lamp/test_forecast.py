@@ -1,0 +1,144 @@
+"""The forecast: what it assumes, and that runs on real tables come out as it says."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from experiments.data import load
+from pgmest.mechanisms import LAMP
+from pgmest.mechanisms.lamp.forecast import CLASSES, TYPICAL, typical_counts, typical_dependences
+from pgmest.mechanisms.lamp.remedies import forecast_of
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.privacy import AddRemove
+from pgmest.workloads import emphasized, marginals
+
+
+def forecast(domain, records, workload=None, **parameters):
+    known = pg.Domain(domain)
+    return forecast_of(LAMP(**parameters), known, WorkloadDemand.of(known, workload), records)
+
+
+def table(name):
+    if name == "census":
+        return pg.datasets.load("census")
+    try:
+        return load(name)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "persons"),
+    [("census", 1.0, 1), ("census", 2.0, 4), ("titanic", 2.0, 1), ("acs/MA2019", 1.0, 1)],
+)
+def test_runs_on_real_tables_come_out_as_planned(name, epsilon, persons):
+    data = table(name)
+    mechanism = LAMP(epsilon=epsilon, backend="simulation", records=20_000, neighbors=AddRemove(persons))
+    plan = mechanism.plan(data.domain, data.records)
+    result = mechanism.fit(data, seed=1, progress=False)
+
+    def error(clique):
+        scale = data.records / result.model.total
+        return 0.5 * np.abs(result.project(clique).values * scale - data.project(clique).values).sum() / data.records
+
+    measured = {measurement.clique for measurement in result.measurements if len(measurement.clique) == 2}
+    one_way = np.mean([error((attribute,)) for attribute in data.domain])
+    assert 0.5 < np.mean(list(plan.one_way_errors.values())) / one_way < 2
+    assert plan.likely_error is not None
+    assert 0.5 < plan.likely_error / np.mean([error(pair) for pair in measured]) < 2
+    low, high = plan.likely
+    assert low / 1.5 <= len(measured) <= 1.5 * high
+
+
+def test_the_intervals_of_one_way_counts_hold_as_often_as_they_say():
+    census = pg.datasets.load("census").select(["age", "sex", "education-num", "income>50K", "hours-per-week"])
+    mechanism = LAMP(epsilon=0.5, backend="simulation", records=5000)
+    widths = {t.clique[0]: t.half_width for t in mechanism.plan(census.domain, census.records).one_way}
+    inside = []
+    for seed in range(3):
+        result = mechanism.fit(census, seed=seed, progress=False)
+        for name in census.domain:
+            inside += list(np.abs(result.project((name,)).values - census.project((name,)).values) <= widths[name])
+    assert np.mean(inside) > 0.9
+
+
+def test_the_number_of_pairs_grows_with_the_budget_and_the_records():
+    domain = {f"x{i}": 2 + 3 * i for i in range(8)}
+    counts = [len(forecast(domain, n, epsilon=e).measured()) for n, e in [(1000, 0.01), (1000, 1.0), (10**5, 1.0)]]
+    assert counts == sorted(counts)
+    assert counts[0] == 0
+    assert counts[-1] > counts[1]
+
+
+def test_a_person_with_more_records_is_like_a_smaller_budget():
+    domain = {"a": 30, "b": 20, "c": 2}
+    one, four = (forecast(domain, 5000, epsilon=1.0, neighbors=AddRemove(k)).if_measured(("a", "b")) for k in (1, 4))
+    assert one.error < four.error
+    assert one.least <= four.least
+    assert one.half_width < four.half_width
+
+
+def test_emphasis_lowers_the_error_of_a_table_and_raises_that_of_others():
+    domain = {"a": 30, "b": 20, "c": 2, "d": 5, "e": 8}
+    plain, weighted = (
+        forecast(domain, 5000, workload, epsilon=1.0) for workload in (None, emphasized(domain, None, [("a", "c")]))
+    )
+    assert weighted.emphasized == [("a", "c")]
+    assert set(weighted.ahead) == {("a", "c")}
+    assert weighted.if_measured(("a", "c")).error < plain.if_measured(("a", "c")).error
+    assert weighted.one_way["b"].error >= plain.one_way["b"].error
+
+
+def test_what_the_budget_cannot_carry_is_not_measured_ahead():
+    domain = {"code": 600, "postal": 90, "sex": 2}
+    found = forecast(domain, 8000, emphasized(domain, None, [("code", "postal"), ("code", "sex")]), epsilon=0.5)
+    assert set(found.emphasized) == {("code", "postal"), ("code", "sex")}
+    assert ("code", "postal") not in found.ahead
+
+
+def test_a_dependence_is_worth_its_cost_from_the_least_one_on():
+    found = forecast({"a": 12, "b": 9, "c": 40, "d": 2}, 3000, epsilon=1.0)
+    for pair in found.tables:
+        kind, least = found.kind(pair), found.least(found.kind(pair), 1.0)
+        paying = [found.pays(kind, place, 1.0) for place in range(int((kind.most > CLASSES).sum()))]
+        assert paying == sorted(paying), pair
+        assert least == (CLASSES[paying.index(True)] if any(paying) else math.inf)
+
+
+@pytest.mark.parametrize(
+    ("domain", "records", "workload"),
+    [
+        ({"a": 1}, 1, None),
+        ({"a": 1, "b": 1}, 10, None),
+        ({"a": 2, "b": 1}, 10, None),
+        ({"a": 50_000, "b": 40_000, "c": 2}, 100, None),
+        ({"a": 3, "b": 4}, 10**9, None),
+        ({"a": 3, "b": 4, "c": 5, "d": 2}, 1000, [("a", "b", "c", "d")]),
+        ({"a": 3, "b": 4, "c": 5}, 1000, ["a"]),
+        ({"a": 3, "b": 4, "c": 5}, 1000, marginals([("a", "b", "c"), ("a", "b")], [100.0, 1.0])),
+        ({"a": 10, "b": 4}, 1000, pg.workloads.prefixes({"a": 10, "b": 4}, [("a", "b")], ["a"])),
+    ],
+)
+@pytest.mark.parametrize("budget", [{"epsilon": 1e-6}, {"epsilon": 1.0, "delta": 0}, {"rho": 0.1}, {"epsilon": 200.0}])
+def test_plans_of_unusual_tables(domain, records, workload, budget):
+    plan = LAMP(**budget).plan(domain, records, workload)
+    assert str(plan).startswith("LAMP with ")
+    assert "nan" not in str(plan)
+    assert all(0 <= table.error <= 1 and table.half_width >= 0 for table in (*plan.one_way, *plan.tables))
+    assert 0 <= plan.likely[0] <= plan.likely[1] <= len(plan.tables)
+    assert not {"nan", "inf"} & set(str(plan.to_json()).replace(",", " ").split())
+
+
+def test_the_assumptions():
+    counts = typical_counts(5, 100)
+    assert counts.sum() == pytest.approx(100)
+    assert list(counts) == sorted(counts, reverse=True)
+    drawn = typical_dependences(1000)
+    assert np.quantile(drawn, 0.5) == pytest.approx(TYPICAL[0.5], abs=0.002)
+    assert np.quantile(drawn, 0.95) == pytest.approx(TYPICAL[0.95], abs=0.01)
+    assert len(list(combinations(range(3), 2))) == len(forecast({"a": 2, "b": 2, "c": 2}, 10, rho=1.0).tables)
