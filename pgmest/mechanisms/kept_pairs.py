@@ -130,7 +130,9 @@ class KeptPairs:
             ((pair, error) for pair, error in self.estimates.items() if len(pair) == 2 and pair not in self._pairs),
             key=lambda entry: -entry[1],
         )
-        found = [(self._in_order(pair), self.state(pair), error) for pair, error in estimated[:most]]
+        found: list[tuple[Clique, str, float | None]] = [
+            (self._in_order(pair), self.state(pair), error) for pair, error in estimated[:most]
+        ]
         others = self._without_estimate()
         found += [(pair, self.state(pair), None) for pair, _ in zip(others, range(most - len(found)), strict=False)]
         return found
