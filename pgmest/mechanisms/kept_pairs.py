@@ -149,9 +149,10 @@ class KeptPairs:
 
     def on_matters(self) -> list[str]:
         """Return a sentence on each marginal that matters: whether it was measured, and if not, what is known."""
-        return [f"{name_of(clique)}: {self._verdict(clique)}" for clique in self.matters]
+        return [f"{name_of(clique)}: {self.verdict(clique)}" for clique in self.matters]
 
-    def _verdict(self, clique: Clique) -> str:
+    def verdict(self, clique: Clique) -> str:
+        """Return whether a marginal was measured, and if not, what is known of it."""
         if any(set(clique) <= set(measured) for measured in self.measured):
             return "measured"
         if len(clique) == 2:
@@ -188,7 +189,7 @@ class KeptPairs:
         """Return the counts, the marginals that matter, and pairs that were not measured, as JSON values."""
         return {
             **self.counts,
-            "matters": [{"clique": list(clique), "result": self._verdict(clique)} for clique in self.matters],
+            "matters": [{"clique": list(clique), "result": self.verdict(clique)} for clique in self.matters],
             "not_measured": [
                 {"pair": list(pair), "state": state, "estimated_error": error}
                 for pair, state, error in self.not_measured(MOST_IN_JSON)

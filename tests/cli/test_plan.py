@@ -90,7 +90,7 @@ def test_the_plan_for_what_matters_and_the_run_agree(run, folder):
     assert "more (--report lists them)" in text
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "Which dependences were kept" in page
-    assert "age x readmitted: measured" in page
+    assert "age × readmitted: measured" in page
     rates = {}
     for name in ("visits.csv", "s.csv"):
         with (folder / name).open(newline="") as file:

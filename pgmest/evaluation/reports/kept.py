@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from pgmest._base.widths import joined
 from pgmest.errors import listed, percent_text
 from pgmest.evaluation.reports.page import bullets, paragraph, section, table
-from pgmest.mechanisms.kept_pairs import IMPLIED, IN_WORDS, INDEPENDENT, MEASURED, KeptPairs, name_of
+from pgmest.mechanisms.kept_pairs import IMPLIED, IN_WORDS, INDEPENDENT, MEASURED, KeptPairs
+from pgmest.tables.domain import Clique
 
 SHOWN_PAIRS = 200
 """The most pairs without a measurement that a page lists."""
@@ -17,7 +21,7 @@ def kept_dependences(source: Any) -> str:
     kept = KeptPairs.of(source)
     if kept is None or len(kept.attributes) + len(kept.unmeasured) < 2:
         return ""
-    counts = kept.counts
+    counts, naming = kept.counts, partial(joined, names=source.domain)
     parts = [
         paragraph(
             "The release has the dependence of two attributes if a table with both was measured. For all other pairs, "
@@ -30,14 +34,15 @@ def kept_dependences(source: Any) -> str:
         ),
     ]
     if kept.matters:
-        parts += [paragraph("These tables were said to matter most:"), bullets(kept.on_matters())]
+        verdicts = [f"{naming(clique)}: {kept.verdict(clique)}" for clique in kept.matters]
+        parts += [paragraph("These tables were said to matter most:"), bullets(verdicts)]
     if kept.unmeasured:
-        text = f"Nothing was measured of {listed(kept.unmeasured)}: all of their values are equally frequent."
+        text = f"Nothing was measured of {listed(naming((n,)) for n in kept.unmeasured)}: all of their values are equally frequent."
         parts.append(paragraph(text))
-    return section("Which dependences were kept", *parts, *_not_measured(kept))
+    return section("Which dependences were kept", *parts, *_not_measured(kept, naming))
 
 
-def _not_measured(kept: KeptPairs) -> list[str]:
+def _not_measured(kept: KeptPairs, naming: Callable[[Clique], str]) -> list[str]:
     """Return the list of the pairs that were not measured, with their estimated errors if these are known."""
     counts, shown = kept.counts, kept.not_measured(SHOWN_PAIRS)
     if not shown:
@@ -48,7 +53,7 @@ def _not_measured(kept: KeptPairs) -> list[str]:
             " The last column is the share of records in a wrong cell of the pair's table, as estimated from noisy "
             "scores before the last measurements; the sampling error of a table of this size is included."
         )
-    rows = [(name_of(p), IN_WORDS[state], "-" if e is None else percent_text(e, 1)) for p, state, e in shown]
+    rows = [(naming(p), IN_WORDS[state], "-" if e is None else percent_text(e, 1)) for p, state, e in shown]
     columns = ("pair", "in the release", "estimated error")
     found = [paragraph(text), table(columns, rows, texts=columns[1:2])]
     more = counts[IMPLIED] + counts[INDEPENDENT] - len(shown)

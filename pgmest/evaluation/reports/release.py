@@ -70,7 +70,7 @@ def expected_errors(source: Any, records: float) -> str:
 
 
 def _not_measured(source: Any) -> list[str]:
-    """Return sentences that list the single attributes and the pairs that were not measured."""
+    """Return sentences that list the single attributes that were not measured, and what was measured in groups."""
     known = MeasuredCliques.of(source)
     if known is None:
         return []
@@ -84,7 +84,7 @@ def _not_measured(source: Any) -> list[str]:
         if grouped := by_evidence.get(IN_GROUPS):
             text = f"Measured with some values merged: {len(grouped):,} {of}: {listed(grouped, SHOWN_NAMES)}."
             found.append(f"{text} Within merged values, the release is modeled.")
-        if modeled := by_evidence.get(MODELED):
+        if size == 1 and (modeled := by_evidence.get(MODELED)):  # `kept_dependences` lists the pairs
             text = f"NOT measured, only modeled: {len(modeled):,} {of}: {listed(modeled, SHOWN_NAMES)}."
             found.append(f"{text} The release has them as the measured tables imply; nothing says how wrong they are.")
     return found
