@@ -37,8 +37,8 @@ def kept_dependences(source: Any) -> str:
         verdicts = [f"{naming(clique)}: {kept.verdict(clique)}" for clique in kept.matters]
         parts += [paragraph("These tables were said to matter most:"), bullets(verdicts)]
     if kept.unmeasured:
-        text = f"Nothing was measured of {listed(naming((n,)) for n in kept.unmeasured)}: all of their values are equally frequent."
-        parts.append(paragraph(text))
+        names = listed(naming((name,)) for name in kept.unmeasured)
+        parts.append(paragraph(f"Nothing was measured of {names}: all of their values are equally frequent."))
     return section("Which dependences were kept", *parts, *_not_measured(kept, naming))
 
 
