@@ -20,7 +20,7 @@ from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.tables.domain import Clique, Domain
 
 MEASURED, IMPLIED, INDEPENDENT = "measured", "implied", "independent"
-"""What a release has of a pair: its own table, what other measured tables imply, or nothing."""
+"""The states of a pair in a release: with a table, with what other measured tables imply, or with neither."""
 
 IN_WORDS = {
     MEASURED: "measured",
@@ -35,7 +35,7 @@ scores that were paid for), and of the marginals that matter."""
 
 @dataclass(frozen=True, eq=False)
 class KeptPairs:
-    """What a release has of each pair of attributes.
+    """The state of each pair of attributes in a release.
 
     >>> kept = KeptPairs(["age", "sex", "income", "job"], [("age", "sex"), ("sex", "income")])
     >>> kept.counts
