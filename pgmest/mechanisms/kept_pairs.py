@@ -90,7 +90,7 @@ class KeptPairs:
 
     @cached_property
     def _component(self) -> dict[str, str]:
-        """For each attribute, one that stands for all that a chain of measured or known tables connects with it."""
+        """For each attribute, the representative of all that a chain of measured or known tables connects with it."""
         parent = {name: name for name in self.attributes}
 
         def root(name: str) -> str:

@@ -189,7 +189,7 @@ def _emphasis_gain(mechanism: LAMP, forecast: Forecast, tables: list[ExpectedTab
 def likely(forecast: Forecast) -> tuple[int, int]:
     """Return the least and the largest number of tables that are likely to be measured.
 
-    On real tables, runs measured one to two times as many tables as the forecast, and up to two where the forecast expects 0.
+    On real tables, runs measured one to two times as many tables as the forecast, and up to two where it expects 0.
     """
     count = len(forecast.measured())
     possible = sum(not math.isinf(forecast.least(forecast.kind(c), w)) for c, w in forecast.tables.items())
