@@ -148,8 +148,8 @@ def _sample(options: argparse.Namespace) -> None:
     schema = _schema_of(options, model)
     generator = np.random.default_rng(options.seed)
     if options.given:
-        arguments = (_given(options.given), options.rows, generator)
         described = schema or codes_schema(model.domain)
+        arguments = (_given(options.given), options.rows, generator, described.library)
         table = drawn(model, described, *arguments, written=is_csv(options.out), method=options.method)
         write_table(table, options.out, written_table(options.out, options, schema))
         return
@@ -160,7 +160,7 @@ def _sample(options: argparse.Namespace) -> None:
     if schema is None:
         write_table(records.to_frame(), options.out)
     else:
-        table = schema.decode(records, generator, written=is_csv(options.out))
+        table = schema.decode(records, generator, schema.library, written=is_csv(options.out))
         write_table(table, options.out, written_table(options.out, options, schema))
 
 

@@ -169,6 +169,7 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.evaluation.reports.missing_values import gaps_in_groups
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
     from pgmest.schema import Schema
+    from pgmest.schema.type_check import check_types
     from pgmest.synthesizer.synthesizer import Synthesizer, check_public
 
     schema = Schema.load(options.schema)
@@ -192,6 +193,8 @@ def _run(options: argparse.Namespace) -> None:
     stage("reading the table")
     with input_table(options.table, options) as table:
         check_rows(schema.table_file(table))
+        schema = schema.typed(table)
+        check_types(schema)
         data = table if schema.bought else schema.encode(table)
         limit = None if options.most_seconds is None else _seconds_for_fit(options, data, schema)
         stage("measuring")

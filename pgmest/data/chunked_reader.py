@@ -54,6 +54,16 @@ def _parquet(path: TableFile, wanted: list[str] | None, rows: int) -> Iterator[A
             yield pa.Table.from_batches([batch])
 
 
+def empty_frame(file: TableFile) -> Any:
+    """Return a frame of pandas without rows, with the types that pandas gives the columns of a Parquet file.
+
+    Raises:
+        FileFormatError, OptionalDependencyError: as for `read_pieces`.
+    """
+    with reading(file), parquet_file(file, None) as (opened, _):
+        return opened.schema_arrow.empty_table().to_pandas()
+
+
 def _workbook(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
     import pandas as pd
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,9 @@ from pgmest.schema.readings import code_of, real_of, text_of
 
 Value = str | int | float | bool
 
+PADDED = re.compile(r"0[0-9]{1,17}|[0-9]{1,17}\.0+")
+"""Texts that libraries read as a whole number and write in another way."""
+
 
 @dataclass(frozen=True)
 class Categorical(SchemaColumn):
@@ -30,8 +34,9 @@ class Categorical(SchemaColumn):
     Values match by how they are written (`readings.text_of`): numbers the listed text, text the listed number; true
     and false in capitals or small letters.
 
-    A listed number also meets text with more decimals, 22 the text 22.0. With `outside: clip` a number that is not
-    listed counts as the nearest one in a list of numbers, and any other value as the first one.
+    A listed number also meets text with more decimals, 22 the text 22.0. A listed text of digits meets the number that
+    a library made of it, 02139 the number 2139, unless another listed text is that number, too. With `outside: clip` a
+    number that is not listed counts as the nearest one in a list of numbers, and any other value as the first one.
 
     Attributes:
         values: the listed ones.
@@ -99,7 +104,7 @@ class Categorical(SchemaColumn):
 
     def find(self, values: Values) -> Found:
         positions, distinct = values.distinct()
-        found = [code_of(text_of(value), self._known, self._folded, self._numbers) for value in distinct]
+        found = [code_of(text_of(value), self._known, self._folded, self._decimal) for value in distinct]
         codes = np.array(found, dtype=np.int64)[positions]
         outside = codes < 0
         if self._clips:
@@ -111,7 +116,7 @@ class Categorical(SchemaColumn):
         """Return the codes of listed values; of others -2 less that of the nearest number, or -1 if there is none."""
         import narwhals as nw
 
-        codes = column.lookup(self._known, self._folded, self._numbers)
+        codes = column.lookup(self._known, self._folded, self._decimal)
         if self._clips:
             order, middles = self._middles
             number, unreadable, _ = column.real()
@@ -153,9 +158,29 @@ class Categorical(SchemaColumn):
             return 0 if self.outside == "clip" else self.gap_code
         return len(self.values)
 
+    @property
+    def known_texts(self) -> tuple[str, ...]:
+        """The texts that are read as listed values."""
+        return (*self._known, *self._folded)
+
     @cached_property
     def _known(self) -> dict[str, int]:
-        return {written(value): code for code, value in enumerate(self.values)} | dict(self.spellings)
+        listed = {written(value): code for code, value in enumerate(self.values)} | dict(self.spellings)
+        return {**self._shortened, **listed}
+
+    @cached_property
+    def _shortened(self) -> dict[str, int]:
+        """The codes of listed texts by the whole numbers that they write, such as 2139 of 02139 and 1 of 1.0."""
+        found: dict[str, list[int]] = {}
+        for code, value in enumerate(self.values):
+            if isinstance(value, str) and PADDED.fullmatch(value):
+                found.setdefault(str(int(value.partition(".")[0])), []).append(code)
+        return {text: codes[0] for text, codes in found.items() if len(codes) == 1}
+
+    @property
+    def _decimal(self) -> Mapping[str, int]:
+        """The codes of numbers that text may write with more decimals."""
+        return {**self._shortened, **self._numbers} if self._shortened else self._numbers
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
@@ -224,6 +249,10 @@ class Boolean(Categorical):
 
     @property
     def _numbers(self) -> Mapping[str, int]:
+        return {}
+
+    @property
+    def _shortened(self) -> dict[str, int]:
         return {}
 
     def codes_within(self, node: SchemaNode) -> list[int]:

@@ -12,7 +12,8 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, OptionalDependencyError, SchemaError, listed
 from pgmest.schema.bins import uniform
-from pgmest.schema.column import SchemaColumn
+from pgmest.schema.casting import made_columns
+from pgmest.schema.frame_types import LIBRARIES, library_of
 from pgmest.schema.grid import Grid
 from pgmest.schema.joint_draws import draw_ordered
 from pgmest.schema.sums import Sum, draw_parts, totals
@@ -21,8 +22,6 @@ from pgmest.schema.writing import as_written, gap_text, off_markers
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
-
-LIBRARIES = ("pandas", "polars", "pyarrow")
 
 Units = dict[str, np.ndarray]
 """For each column of numbers or dates a number for each record, in the units of `Grid.points`."""
@@ -60,7 +59,7 @@ def decode(
     schema: Schema,
     data: Dataset,
     generator: np.random.Generator,
-    like: str,
+    like: Any,
     written: bool = False,
     known: Mapping[str, np.ndarray] | None = None,
 ) -> Any:
@@ -73,13 +72,18 @@ def decode(
         known: the values that some columns have already, in units, so that those drawn keep the order to them and add
             up with them; NaN where the code says all.
     """
+    allowed = f"one of {', '.join(LIBRARIES)}, or a dataframe"
+    if not isinstance(like, str):
+        try:
+            schema, like = schema.typed(like), library_of(like)
+        except ArgumentError:
+            raise ArgumentError.of("like", like, allowed) from None
     if like not in LIBRARIES:
-        raise ArgumentError.of("like", like, LIBRARIES)
+        raise ArgumentError.of("like", like, allowed)
     try:
-        library = importlib.import_module(like)
+        importlib.import_module(like)
     except ImportError:
         raise OptionalDependencyError.of(like, f"decode(like='{like}')") from None
-    build = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[like]
     values, missing = _values(schema, data, generator, known or {})
     made = {column.name: (column, values[column.name], missing[column.name]) for column in schema.described}
     if written:
@@ -87,7 +91,7 @@ def decode(
             name: (column, *as_written(column, gap_text(schema, column), values, gaps))
             for name, (column, values, gaps) in made.items()
         }
-    return build(library, made)
+    return made_columns(like, schema, made, typed=not written)
 
 
 def _values(
@@ -166,28 +170,3 @@ def _fixed(numbers: np.ndarray | None, first: np.ndarray, last: np.ndarray) -> t
     there = ~np.isnan(numbers)
     numbers = np.where(there, numbers, 0).astype(first.dtype)
     return np.where(there, numbers, first), np.where(there, numbers, last)
-
-
-Columns = dict[str, tuple[SchemaColumn, np.ndarray, np.ndarray]]
-
-
-def _pandas(pd: Any, columns: Columns) -> Any:
-    """Return a table of pandas whose types hold gaps wherever the schema allows gaps, whatever the records are."""
-    nullable = {"integer": "Int64", "boolean": "boolean"}
-    series = {}
-    for name, (column, values, missing) in columns.items():
-        kind = nullable.get(column.kind) if column.missing else None
-        made = pd.Series(values).astype("str") if values.dtype == object else pd.Series(values, dtype=kind)
-        series[name] = made.mask(missing) if column.missing else made
-    return pd.DataFrame(series)
-
-
-def _polars(pl: Any, columns: Columns) -> Any:
-    made = [pl.Series(name, values) for name, (_, values, _) in columns.items()]
-    table = pl.DataFrame(made)
-    gaps = {name: pl.Series(missing, dtype=pl.Boolean) for name, (_, _, missing) in columns.items()}
-    return table.with_columns(pl.when(gap).then(None).otherwise(pl.col(name)).alias(name) for name, gap in gaps.items())
-
-
-def _pyarrow(pa: Any, columns: Columns) -> Any:
-    return pa.table({name: pa.array(values, mask=missing) for name, (_, values, missing) in columns.items()})

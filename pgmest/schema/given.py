@@ -103,7 +103,7 @@ def read_given(schema: Schema, given: Mapping[str, Any]) -> Given:
 
     Raises:
         UnknownAttributeError: the schema lacks a column; the error suggests the nearest name.
-        QueryError: a value that the column does not have, with the nearest one; or a column without codes of its own.
+        QueryError: a value that the column does not have, with the nearest one; or a column that has no codes.
     """
     weights, bins, texts = {}, {}, []
     for name, value in given.items():
@@ -134,7 +134,7 @@ def evidence(schema: Schema, given: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _column(schema: Schema, name: str) -> SchemaColumn:
-    """Return the description of a column that has codes of its own."""
+    """Return the description of a column whose values have codes."""
     described = [column.name for column in schema.described]
     if name not in described:
         raise UnknownAttributeError.of(name, described)

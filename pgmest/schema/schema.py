@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from pgmest.schema.code_book import with_code_books
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.date import Date
+from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Integer, Real
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
@@ -82,6 +84,7 @@ class Schema:
         described: all columns of the table, as they are described, in the order of its columns.
         orders: the columns whose values ascend in each row (`ordered: [...]`).
         sums: the totals, which are the sums of their parts in each row (`sum: {...}`).
+        frame: the types of the private table's columns, which synthetic tables have, too; None if the schema decides.
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
@@ -97,6 +100,7 @@ class Schema:
     described: tuple[SchemaColumn, ...] = ()
     orders: tuple[Order, ...] = ()
     sums: tuple[Sum, ...] = ()
+    frame: FrameTypes | None = None
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -134,7 +138,9 @@ class Schema:
     @classmethod
     def _from_node(cls, node: SchemaNode) -> Schema:
         node = with_code_books(node)
-        fields = node.fields(("columns", "constraints", "unit", "file", "drafted_from_private_data"), ("columns",))
+        fields = node.fields(
+            ("columns", "constraints", "unit", "file", "frame", "drafted_from_private_data"), ("columns",)
+        )
         columns: dict[str, SchemaColumn] = {}
         bought: dict[str, BoughtColumn] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
@@ -158,6 +164,7 @@ class Schema:
             described=tuple(columns.values()),
             orders=found.orders,
             sums=found.sums,
+            frame=FrameTypes.from_node(fields["frame"]) if "frame" in fields else None,
         )
 
     # -- what it says -----------------------------------------------------------------------------------------------
@@ -194,6 +201,24 @@ class Schema:
         columns = {**self.description["columns"], **described}
         made = Schema.from_dict({**self.description, "columns": columns})
         return replace(made, source=self.source, drafted=self.drafted, marked_lines=self.marked_lines)
+
+    def typed(self, table: Any) -> Schema:
+        """Return the schema with the types of a table's columns, which are public; no record is read.
+
+        Args:
+            table: as for `encode`; text files have no types, but an order of columns.
+
+        Raises:
+            FileFormatError, ArgumentError: as for `encode`.
+        """
+        types = FrameTypes.of(table, self)
+        return replace(self, frame=types, description={**self.description, "frame": types.plain()})
+
+    @property
+    def library(self) -> str:
+        """The library of the private table if it is installed and known, else pandas."""
+        library = "pandas" if self.frame is None else self.frame.library
+        return library if find_spec(library) is not None else "pandas"
 
     def stand_in(self) -> Schema:
         """The schema with bounds and values made up where they are to be bought: for plans, not for tables."""
@@ -312,7 +337,7 @@ class Schema:
         self,
         data: Dataset,
         seed: int | np.random.Generator | None = None,
-        like: str = "pandas",
+        like: Any = "pandas",
         *,
         written: bool = False,
     ) -> Any:
@@ -325,7 +350,8 @@ class Schema:
             data: over `domain`, such as what `model.sample()` returns. Attributes on which the model was conditioned
                 (`Model.condition`) have the given codes.
             seed: of the draws.
-            like: "pandas", "polars" or "pyarrow".
+            like: "pandas", "polars" or "pyarrow"; or a dataframe, whose library, types and order of columns the table
+                gets. A type that cannot hold all values of its column, or missing ones, is replaced by one that can.
             written: whether values are as text files have them: dates in their column's `format`, numbers with its
                 decimal mark, and gaps as the first marker that `missing: [...]` lists.
 

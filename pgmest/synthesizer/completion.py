@@ -12,7 +12,7 @@ from pgmest._base.memory import default_records
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.data.frames import narrowed
+from pgmest.data.names import pandas_names, with_text_names
 from pgmest.data.values import Values, read_values
 from pgmest.errors import (
     ArgumentError,
@@ -26,6 +26,7 @@ from pgmest.errors import (
 from pgmest.schema import Schema
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode
+from pgmest.schema.frame_types import library_of, native
 from pgmest.schema.given import Given, read_given
 from pgmest.schema.later import Later
 from pgmest.schema.total import Total
@@ -110,7 +111,7 @@ def _conditioned(
 def completed(
     model: Any, schema: Schema, given: Any, n: int | None, generator: np.random.Generator, written: bool = False
 ) -> Any:
-    """Return a pandas table that completes each row of `given` to all columns of the schema.
+    """Return a table, of the library of `given`, that completes each row of it to all columns of the schema.
 
     Rows with equal codes are drawn together, from the model conditioned on their codes. The arguments are those of
     `Synthesizer.sample`.
@@ -127,10 +128,8 @@ def completed(
     domain = schema.domain
     columns = [codes[name].astype(code_type(size)) for name, size in domain.items()]
     stated = _numbers(schema, values)
-    table = decode(schema, Dataset.from_codes(columns, domain), generator, "pandas", written, stated)
-    for name in names:
-        table[name] = _column(given, name)
-    return table
+    table = decode(schema, Dataset.from_codes(columns, domain), generator, library_of(given), written, stated)
+    return _with_columns(table, native(given), names)
 
 
 def _known(schema: Schema, given: Any) -> list[str]:
@@ -206,5 +205,24 @@ def _filled(
     return codes
 
 
-def _column(given: Any, name: str) -> Any:
-    return narrowed(given, [name])[name].to_pandas().to_numpy()
+def _with_columns(table: Any, given: Any, names: list[str]) -> Any:
+    """Return the table with the given columns as they are, and in pandas with their index."""
+    library = library_of(given)
+    if library == "polars":
+        return table.with_columns(given.lazy().select(names).collect())
+    if library == "pyarrow":
+        for name in names:
+            table = table.set_column(table.schema.get_field_index(name), name, given.column(name))
+        return table
+    known = given if pandas_names(given) is not None else _in_pandas(given)
+    known = with_text_names(known)
+    table.index = known.index
+    for name in names:
+        table[name] = known[name].array
+    return table
+
+
+def _in_pandas(given: Any) -> Any:
+    import narwhals as nw
+
+    return nw.from_native(given, eager_only=True).to_pandas()

@@ -23,6 +23,7 @@ from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.statement import PrivacyStatement
+from pgmest.schema.type_check import check_types
 from pgmest.synthesizer.completion import completed, drawn
 from pgmest.synthesizer.drafting import check_workload, drafting_of
 from pgmest.synthesizer.raw_table import RawTable
@@ -166,12 +167,16 @@ class Synthesizer:
         Raises:
             ArgumentError: if there is no such mechanism or parameter, or the mechanism cannot spend the budget; nothing
                 was spent.
-            SchemaError: if the schema is not valid, or is a draft.
+            SchemaError: if the schema is not valid, or is a draft; or if no value of the type of some column can be one
+                that the schema lists; nothing was spent.
             DataError, FileFormatError, ArgumentError: if the table cannot be read; nothing was spent.
             ImpossibleModelError: if no record is possible by the schema; nothing was spent.
         """
         mechanism, known = self._configured(), _as_schema(schema)
         check_public(known, allow_draft)
+        if not isinstance(table, Dataset):
+            known = known.typed(table)
+            check_types(known)
         matters = list(self.matters) if isinstance(self.matters, Iterable) else self.matters
         workload = _with_matters(mechanism, known, workload, matters)
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
@@ -194,7 +199,7 @@ class Synthesizer:
         vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
         self.feature_names_in_: np.ndarray = np.array([c.name for c in self.schema_.described], dtype=object)
         self.n_features_in_: int = len(self.feature_names_in_)
-        self._like, self._names = _library(table), other_names(table)
+        self._names = other_names(table)
         self._describe()
         return self
 
@@ -221,7 +226,7 @@ class Synthesizer:
         raw = RawTable.of(schema.table_file(table), schema, unit_key)
         result = mechanism.fit(raw, workload, seed, **options, drafting=drafting)
         stated = stated.with_neighbors(result.mechanism.neighbors)
-        self.schema_, self.bought_ = drafting.bought.schema, drafting.bought.found
+        self.schema_, self.bought_ = drafting.bought.schema.typed(table), drafting.bought.found
         self.result_ = dataclasses.replace(
             result, mechanism=stated, details={**result.details, "bought": dict(self.bought_)}
         )
@@ -280,7 +285,7 @@ class Synthesizer:
             remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
             raise FileFormatError.of(path, "a model without a schema.", remedy)
         loaded = cls()
-        loaded._loaded, loaded._like, loaded._names = model, "pandas", dict(model.about.get("names", {}))
+        loaded._loaded, loaded._names = model, dict(model.about.get("names", {}))
         loaded.schema_ = dataclasses.replace(Schema.from_dict(model.about["schema"]), source=str(path))
         return loaded
 
@@ -307,6 +312,9 @@ class Synthesizer:
     ) -> Any:
         """Return a synthetic table of the library of the fitted table: polars, pyarrow, or else pandas.
 
+        Its columns have the types of the fitted table's, in their order, as far as these hold the values of the schema
+        (`Schema.decode` with `like=`).
+
         Args:
             n: the number of rows; by default the model's estimated total, never the true number.
             seed: the seed of the rows; the same seed gives the same rows.
@@ -325,11 +333,13 @@ class Synthesizer:
         """
         model, generator = self.model_, np.random.default_rng(seed)
         if isinstance(given, Mapping):
-            return drawn(model, self.schema_, given, n, generator, self._like, written)
+            texts = {str(name): value for name, value in given.items()}
+            table = drawn(model, self.schema_, texts, n, generator, self.schema_.library, written)
+            return renamed(table, self._names)
         if given is not None:
             names = {**self._names, **other_names(given)}
             return renamed(completed(model, self.schema_, given, n, generator, written), names)
-        table = self.schema_.decode(model.sample(n, seed=generator), generator, self._like, written=written)
+        table = self.schema_.decode(model.sample(n, seed=generator), generator, self.schema_.library, written=written)
         return renamed(table, self._names)
 
     def report(self, out: str | Path = "report.html") -> Path:
@@ -455,8 +465,3 @@ def _as_schema(schema: Any) -> Schema:
     if isinstance(schema, Mapping):
         return Schema.from_dict(schema)
     raise ArgumentError.of("schema", schema, "a pgmest.schema.Schema, the path of its file, or a dict")
-
-
-def _library(table: Any) -> str:
-    library = type(table).__module__.partition(".")[0]
-    return library if library in ("polars", "pyarrow") else "pandas"
