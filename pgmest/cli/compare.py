@@ -86,14 +86,15 @@ def _run(options: argparse.Namespace) -> None:
         return
     show(f"records:        {totals[0]:,.0f} and {totals[1]:,.1f}")
     show(f"average error:  {average:.4f} over {plural(len(errors), 'marginal')} (total variation distance, 0 to 1)")
-    for evidence in () if known is None else (MEASURED, IN_GROUPS, MODELED):
-        some = [error for clique, error in errors.items() if known.evidence(clique) == evidence]
+    evidence = {} if known is None else {clique: known.evidence(clique) for clique in errors}
+    for kind in (MEASURED, IN_GROUPS, MODELED):
+        some = [errors[clique] for clique, found in evidence.items() if found == kind]
         if some:
-            show(f"  {evidence + ':':13} {sum(some) / len(some):.4f} over {plural(len(some), 'marginal')}")
+            show(f"  {kind + ':':13} {sum(some) / len(some):.4f} over {plural(len(some), 'marginal')}")
     shown = list(errors.items())[: options.worst]
     for clique, error in shown:
-        evidence = "" if known is None else f"{known.evidence(clique):9}  "
-        show(f"  {error:.4f}  {evidence}{joined(clique, domain)}")
+        kind = f"{evidence[clique]:9}  " if evidence else ""
+        show(f"  {error:.4f}  {kind}{joined(clique, domain)}")
     for text, name in key_of_names({name: joined((name,), domain) for clique, _ in shown for name in clique}):
         show(f"  {text} = {name}")
 

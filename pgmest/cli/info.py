@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from pgmest._base.widths import padded, width
+from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
 from pgmest.cli.command import Add, Command, show
 from pgmest.cli.facts import model_facts, schema_facts, unit_in_words
 
@@ -39,7 +39,7 @@ def _model(path: str, as_json: bool) -> None:
     elif as_json:
         show(json.dumps(model_facts(model), indent=1))
     else:
-        sizes = ", ".join(f"{name} ({size})" for name, size in model.domain.items())
+        sizes = ", ".join(f"{shortened(name)} ({size})" for name, size in model.domain.items())
         show(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}\n\n{model.junction_tree}")
         if model.report:
             show(f"\n{model.report}")
@@ -59,18 +59,24 @@ def _schema(path: str, as_json: bool) -> None:
     for column in schema.bought.values():
         show(f"{column.name}: {column.wanted}, not bought yet; its codes below are placeholders")
     schema = schema.stand_in()
-    most = max(width(name) for name in schema.domain)
+    short = short_names([*schema.domain, *(one.name for one in schema.sums)])
+    most = max(width(text) for text in short.values())
     for name, size in schema.domain.items():
-        show(f"{padded(name, most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
+        show(f"{padded(short[name], most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
     for one in schema.sums:
-        show(f"{padded(one.name, most)}  = {' + '.join(one.parts)}{'' if one.measured else ', computed from them'}")
+        parts = " + ".join(short.get(part, part) for part in one.parts)
+        show(f"{padded(short[one.name], most)}  = {parts}{'' if one.measured else ', computed from them'}")
     for clique, mask in schema.structural_zeros.items():
-        show(f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(clique)} cannot occur")
+        show(
+            f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(short[name] for name in clique)} cannot occur"
+        )
+    for text, name in key_of_names(short):
+        show(f"{text} = {name}")
 
 
 def _shown(labels: list[str]) -> str:
     """Return the labels of the codes; of more than six, the first three and the last two."""
-    return " | ".join(labels if len(labels) <= 6 else [*labels[:3], "...", *labels[-2:]])
+    return " | ".join(map(shortened, labels if len(labels) <= 6 else [*labels[:3], "...", *labels[-2:]]))
 
 
 INFO = Command(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 
+from pgmest._base.widths import shortened
 from pgmest.errors import ArgumentError, ModelTooLarge, count_text, listed, memory_text, plural
 from pgmest.graph.elimination_order import find_elimination
 from pgmest.graph.triangulation import (
@@ -262,7 +263,7 @@ def _whole_order(domain: Domain, order: Iterable[str]) -> Clique:
 
 def _names_text(names: Sequence[str], width: int) -> str:
     """Return the names joined by commas; if that is wider than `width`, the names that fit and the number of all."""
-    text = ", ".join(names)
+    text = ", ".join(shortened(name) for name in names)
     if len(text) <= width:
         return text
     ending = f"... ({len(names):,} in all)"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmest._base.widths import joined
 from pgmest.errors import QueryError, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
@@ -60,9 +61,10 @@ class MeasurementPlan:
             f"Plan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
             f"  expected error {self.expected_error:,.4g} counts a query, root mean squared ({tried})",
         ]
+        names = tuple(dict.fromkeys(name for _, clique, _ in rows for name in clique))
         for share, clique, query in rows[:12]:
             size = " x ".join(f"{factor.rows} rows" for factor in query.factors.values()) if query else ""
-            lines.append(f"  {share:7.2%}  {' x '.join(clique) or 'total'}  {size}".rstrip())
+            lines.append(f"  {share:7.2%}  {joined(clique, names, ' x ')}  {size}".rstrip())
         return "\n".join([*lines, *([f"  ... {len(rows) - 12} more"] if len(rows) > 12 else [])])
 
 

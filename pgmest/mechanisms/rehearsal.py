@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.widths import padded, width
+from pgmest._base.widths import joined, key_of_names, padded, short_names, width
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, memory_text, percent_text, plural
@@ -94,9 +94,10 @@ class RehearsedPlan:
         yield f"{plural(len(self.tables), 'table')} measured, {self.seconds:.1f} s here{size}"
         yield ""
         heading = ("table", "cells", "noise", "mean count", "error")
+        names = tuple(dict.fromkeys(name for table in self.tables for name in table.clique))
         rows = [
             (
-                " x ".join(table.clique) or "total",
+                joined(table.clique, names, " x "),
                 f"{table.cells:,}",
                 f"{table.stddev:,.1f}",
                 f"{table.mean_count:,.1f}",
@@ -115,6 +116,7 @@ class RehearsedPlan:
             f"{count:,} records: {percent_text(error, 1)}" for count, error in self.relative_errors()
         )
         yield from (f"!  {warning}" for warning in self.warnings)
+        yield from (f"   {text} = {name}" for text, name in key_of_names(short_names(names)))
 
 
 def rehearse(
@@ -172,6 +174,6 @@ def _noise_warnings(tables: tuple[MeasuredTable, ...]) -> Iterator[str]:
         worst = max(drowned, key=lambda table: table.stddev / table.mean_count)
         yield (
             f"the noise exceeds the average count in {len(drowned)} of {plural(len(tables), 'table')}, most in "
-            f"{' x '.join(worst.clique)} ({worst.stddev:,.1f} on cells of {worst.mean_count:,.2g}): fewer values or "
-            "bins, a smaller workload, or a larger budget help."
+            f"{joined(worst.clique, worst.clique, ' x ')} ({worst.stddev:,.1f} on cells of {worst.mean_count:,.2g}): "
+            "fewer values or bins, a smaller workload, or a larger budget help."
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pgmest._base.widths import joined, shortened
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, MeasurementError, count_text, listed, memory_text, plural
 from pgmest.graph.junction_tree import JunctionTree
@@ -414,8 +415,8 @@ class Model(Distribution):
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         tree = self.junction_tree
-        yield "attributes", listed((f"{name} ({size})" for name, size in self.domain.items()), 8)
-        yield "cliques", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
+        yield "attributes", listed((f"{shortened(name)} ({size})" for name, size in self.domain.items()), 8)
+        yield "cliques", listed((joined(clique, self.domain, " x ") for clique in self.cliques), 4)
         size = f"{count_text(tree.total_cells)} cells ({memory_text(8 * tree.total_cells)})"
         yield "tree", f"{plural(len(tree.cliques), 'clique')}, treewidth {tree.treewidth}, {size}"
 

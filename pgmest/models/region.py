@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmest._base.widths import joined, shortened
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, listed
 from pgmest.inference.regions.region_trees import dependence, fitting_cliques, pairs_of
@@ -259,6 +260,6 @@ class ApproximateModel(Distribution):
         return found
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        yield "attributes", listed((f"{name} ({size})" for name, size in self.domain.items()), 8)
-        yield "tables", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
+        yield "attributes", listed((f"{shortened(name)} ({size})" for name, size in self.domain.items()), 8)
+        yield "tables", listed((joined(clique, self.domain, " x ") for clique in self.cliques), 4)
         yield "disagreement", f"{self.inconsistency:.2g} at most, L1, of tables that sum to 1"

@@ -9,6 +9,7 @@ from typing import overload
 
 import numpy as np
 
+from pgmest._base.widths import joined
 from pgmest.errors import ArgumentError, listed, plural
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.workloads.answers import Projectable, answers
@@ -141,8 +142,9 @@ class Workload(Sequence[Item]):
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
+        names = tuple(dict.fromkeys(name for item in self.items for name in item.clique))
         rows = [
-            (" × ".join(item.clique) or "total", "" if item.query is None else str(item.query), item.weight)
+            (joined(item.clique, names), "" if item.query is None else str(item.query), item.weight)
             for item in self.items[:SHOWN_ITEMS]
         ]
         across = (
