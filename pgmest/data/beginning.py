@@ -38,6 +38,8 @@ DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ].*)?|\d{1,2}:\d\d(?::\
 NOTHING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "null", "none", "missing"})
 IMPORT_ID = re.compile(r"\{\W*ImportId\W")
 """The row by which Qualtrics names its columns a second time."""
+SURVEY_WORDS = frozenset({"response", "open-ended response"})
+"""The texts that SurveyMonkey has under each question without options."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,9 @@ def _with_header(file: TableFile, rows: list[list[str]], decided: list[str]) -> 
         return Beginning(replace(file, header=2), tuple(decided))
     seen = "the first row reads like a record, not like the names of the columns"
     if _is_a_record(columns, records):
-        decided.append(f"there is no header row, it seems: {seen}; the columns are named 'column 1', 'column 2', ...")
+        decided.append(
+            f"there is no header row, it seems: {seen}; the columns are named 'column 1', 'column 2' and so on"
+        )
         return Beginning(replace(file, header=0), tuple(decided))
     doubts = [f"{seen}; if so, say header: false (--no-header)"] if _may_be_a_record(columns, records) else []
     return Beginning(file, tuple(decided), tuple(doubts))
@@ -273,19 +277,26 @@ def _may_be_a_record(columns: Sequence[Column], records: Sequence[bool | None]) 
 
 
 def _has_second_row(rows: list[list[str]]) -> bool:
-    """Return whether the second row is one of texts where at least two columns have numbers or dates below."""
+    """Return whether the second row is certainly none of records.
+
+    No column with numbers or dates below may have one in it. And either it names columns that the first row leaves
+    without a name, or at least two of these columns have different texts in it that are no values.
+    """
     if len(rows) < FEWEST_RECORDS + 2:
         return False
     columns = [_below(rows, place, 2) for place in range(len(rows[0]))]
     typed = [column for column in columns if column.kind in ("number", "date")]
     texts = [column.name for column in typed if column.name.lower() not in NOTHING]
-    if len(set(texts)) < 2 or 2 * len(texts) < len(typed) or any(kind_of(text) != "text" for text in texts):
+    above = [rows[0][place] for place, column in enumerate(columns) if column in typed]
+    if not typed or any(kind_of(text) != "text" for text in (*texts, *above)):
         return False
     if any(column.name in column.counts for column in typed):
         return False
-    above = [rows[0][place] for place, column in enumerate(columns) if column in typed]
+    if any(not first and second for first, second in zip(rows[0][1:], rows[1][1:], strict=True)):
+        return True  # the first column may be an index of pandas, which has no name
     labels = [column for column in columns if column.kind == "text"]
-    return all(kind_of(name) == "text" for name in above) and not any(map(_is_value, labels))
+    different = len(set(texts)) >= 2 or (len(texts) >= 2 and set(map(str.lower, texts)) <= SURVEY_WORDS)
+    return different and 2 * len(texts) >= len(typed) and not any(map(_is_value, labels))
 
 
 def _is_value(column: Column) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -164,6 +165,11 @@ def _check_place(file: TableFile, content: bytes, wanted: list[str], header: lis
             problem = f"the names of the columns are in row {number + 1} of the file."
             remedy = f"Say so: --skip {number}, or file: {{skip: {number}}} in a schema."
             raise FileFormatError.of(file, problem, remedy)
+    if file.header_rows and all(re.fullmatch(r"column \d+", name) for name in wanted):
+        problem = (
+            "its first row does not have the names 'column 1', 'column 2', ..., which a table without a header gets."
+        )
+        raise FileFormatError.of(file, problem, "Say so: --no-header, or file: {header: false} in a schema.")
     if file.header_rows and all(map(_is_number, header)):
         problem = f"the first line ({listed(header, 4)}) holds numbers, not the names of the columns."
         remedy = f"Add a header line, such as {','.join(wanted[:4])}, or say header: [{', '.join(wanted[:4])}]."

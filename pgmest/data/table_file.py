@@ -119,7 +119,8 @@ class TableFile:
     def said(self) -> dict[str, Any]:
         """The options that were given, in the form of a schema's `file:`."""
         found = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        shown = {"header": False if self.header == 0 else list(self.header) if isinstance(self.header, tuple) else None}
+        return {name: value if shown.get(name) is None else shown[name] for name, value in found.items()}
 
     @property
     def is_text(self) -> bool:

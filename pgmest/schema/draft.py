@@ -155,7 +155,7 @@ def _file_lines(table: Any, notes: Sequence[str]) -> str:
     """Return the lines that say how the file is read, if the caller said so or it was guessed."""
     said = table.said if isinstance(table, TableFile) else {}
     options = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
-    told = "".join(f"# {note.upper()}.\n" for note in notes)
+    told = "".join(f"# THE TABLE: {note}.\n" for note in notes)
     return told + (f"file: {{{options}}}\n" if options else "")
 
 

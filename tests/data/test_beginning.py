@@ -111,6 +111,10 @@ def test_a_table_of_texts_is_never_changed_whatever_its_first_row_is(tmp_path_fa
         "5\n3\n9\n" * 10,  # one column of whole numbers may have one as its name
         "country,0.1,0.5,0.9\n" + "x,0.2,0.4,0.6\ny,0.05,0.7,1.5\n" * 10,  # quantiles
         "2020-01-01,2020-01-02\n" + "3,4\n" * 10,
+        ",n,m\nx,1,2\n" + "y,3,4\n" * 9,  # an index of texts
+        ",n,m\nx,1,\n" + "y,3,4\n" * 9,
+        "n,m\nrefused,refused\n" + "3,4\n" * 20 + "refused,5\n",
+        "n,m\nrefused,refused\n" + "3,4\n" * 20,  # may be a record
         "unknown,income\nrefused,refused\n" + "refused,5\n" * 10,
     ],
 )
@@ -126,8 +130,8 @@ def test_a_first_row_that_is_a_record_is_one(tmp_path):
     path.write_text("\n".join(CENSUS))
     with pytest.warns(UserWarning, match=r"census\.csv: there is no header row, it seems: the first row reads like"):
         text = draft(path)
-    assert "file: {header: 0}\n" in text
-    assert "# THERE IS NO HEADER ROW" in text
+    assert "file: {header: false}\n" in text
+    assert "# THE TABLE: there is no header row, it seems" in text
     assert "State-gov:" not in text
     assert Schema.parse(text).encode(path).records == 60
     named = TableFile(path, header=["age", "work", "weight", "school", "income"])
@@ -209,6 +213,9 @@ def test_a_row_of_units_and_options_under_the_questions(tmp_path):
     assert guessed(tmp_path, text_of(units)) == {"header": 2}
     options = [["Id", "Pets", "", ""], ["", "Cat", "Dog", "Fish"], *([str(i), "1", "0", "1"] for i in range(30))]
     found = beginning_of(written(tmp_path, text_of(options))).file
+    assert found.said == {"header": 2}
+    options[2:] = [[str(i), "Cat", "", "Fish"] for i in range(30)]  # an answer may be the name of its column
+    assert guessed(tmp_path, text_of(options)) == {"header": 2}
     assert names_and_rows(found) == (["Id", "Pets Cat", "Pets Dog", "Pets Fish"], 30)
 
 

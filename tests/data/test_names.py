@@ -72,7 +72,7 @@ def test_names_of_several_levels_are_refused_with_the_remedy():
 def test_an_index_that_says_something_is_left_out_aloud(index, shown):
     with pytest.warns(ReadingWarning, match=rf"the index of the table \({shown}.*\) is no column, so it is left out"):
         text = draft(pd.DataFrame(ARRAY, columns=["a", "b"], index=index))
-    assert "# THE INDEX OF THE TABLE (" in text
+    assert "# THE TABLE: the index of the table (" in text
 
 
 def test_an_index_that_counts_rows_is_not_mentioned(recwarn):
