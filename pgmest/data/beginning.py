@@ -10,13 +10,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
+from pgmest.data.chunked_reader import column_names
 from pgmest.data.csv_header import first_rows
-from pgmest.data.table_file import DELIMITERS, TableFile
+from pgmest.data.table_file import DELIMITERS, TableFile, table_file
 from pgmest.data.workbook import first_sheet_rows
 from pgmest.errors import PgmestError
 
@@ -83,6 +85,28 @@ def beginning_of(file: TableFile) -> Beginning:
         if file.header is None and len(rows) > FEWEST_RECORDS:
             return _with_header(file, [row for _, row in rows], decided)
     return Beginning(file, tuple(decided))
+
+
+def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str]) -> TableFile:
+    """Return a file with the options of a schema, which say how the private table is read.
+
+    Where they say that it has titles or no header, a file with the names of the columns in its first row is a synthetic
+    table, which has neither.
+
+    Args:
+        file: the file; what it says itself stays.
+        options: those of `TableFile`.
+        names: the names of the schema's columns.
+    """
+    said = table_file(file, **options)
+    stated = file.skip is not None or file.header is not None or file.format == ".parquet"
+    if stated or not names or not (said.header_rows == 0 or (said.skip and len(names) > 1)):
+        return said
+    plain = replace(said, skip=0, header=1)
+    with suppress(PgmestError, OSError, EOFError, ValueError):
+        if set(names) <= set(column_names(plain)):
+            return plain
+    return said
 
 
 Rows = list[tuple[int, list[str]]]

@@ -183,7 +183,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, datetime.date):
         return np.datetime64(value, "D")
     if isinstance(value, datetime.timedelta):
-        return value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
+        return getattr(value, "to_timedelta64", lambda: np.timedelta64(value))()
     return value
 
 

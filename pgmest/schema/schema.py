@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.files import read_text
-from pgmest.data.beginning import beginning_of
+from pgmest.data.beginning import beginning_of, placed_file
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import ReadingWarning
 from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
@@ -317,7 +317,7 @@ class Schema:
 
         self.check_settled()
         table = self.table_file(table)
-        if is_file(table):
+        if isinstance(table, TableFile):
             found = beginning_of(table)
             if found.file.header != 0 and found.file != table:
                 said = f"{table}: " + "; ".join(found.decided)
@@ -331,7 +331,13 @@ class Schema:
         Raises:
             FileFormatError: a file that is no table.
         """
-        return table_file(table, **self.file) if is_file(table) else table
+        return placed_file(table_file(table), self.file, self._names) if is_file(table) else table
+
+    @property
+    def _names(self) -> list[str]:
+        """The names of all columns, but for totals, which a table need not have."""
+        totals = {one.name for one in self.sums}
+        return [name for name in self.description.get("columns", {}) if name not in totals]
 
     def decode(
         self,

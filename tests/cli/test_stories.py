@@ -42,6 +42,9 @@ class Told:
         out = self.table.with_name(f"{self.table.stem}-synthetic.csv")
         files = [str(self.table), "--schema", str(self.schema), "--out", str(out), "--rows", str(rows), "--overwrite"]
         assert f"{rows} synthetic records" in self.run("synthesize", *files, *TRIAL)
+        options = ["--header", "1"] if "header: 2" in self.schema.read_text(encoding="utf-8") else []
+        assert f"{rows} rows" in self.run("check", str(out), str(self.schema), *options)
+        assert self.run("compare", str(self.table), str(out), "--schema", str(self.schema))
         return pd.read_csv(out)
 
     def change(self, pattern: str, replacement: str) -> None:
