@@ -60,15 +60,16 @@ examples:
   zcat people.csv.gz | pgmest schema - > people.yaml
 
 A schema is a public description of the columns: categories, ranges with bins, dates, missing values, and combinations
-that cannot occur. The draft is guessed from the records, so it is NOT safe: capital letters mark the facts that were
-read from private data and must be replaced by public knowledge. Edit the draft, check it with `pgmest info
-people.yaml`, and delete the marks and the line drafted_from_private_data; `pgmest synthesize` refuses a schema with
-any of them. The guide docs/guides/tables.md explains the format.
+that cannot occur. The draft is guessed from the records, so it is NOT safe: lines in capital letters name what was read
+from private data and must be decided by public knowledge. Edit the draft, check it with `pgmest info people.yaml`, and
+delete these lines and the line drafted_from_private_data; `pgmest synthesize` refuses a schema with any of them. The
+guide docs/guides/tables.md explains the format.
 
 Bounds and values that are not public can be bought privately for a part of the budget: write `bounds: bought` or
 `values: bought` instead (--bought drafts such a schema); see `pgmest synthesize --help`.
 
-If a person can have several rows, the schema names the column that identifies persons, and the most rows of each:
+If a person can have several rows, the schema names the column that identifies persons, and the most rows of each (a
+draft proposes such columns):
   unit: {column: patient_id, at_most: 8}
 """
 

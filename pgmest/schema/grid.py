@@ -67,7 +67,7 @@ class Writing:
 
 def _ignored(node: SchemaNode) -> str:
     text = node.text()
-    if not text or any(char.isdigit() or char in "+-" for char in text):
+    if not text or any(char.isdigit() or char == "-" for char in text):
         node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
     return text
 

@@ -1,51 +1,45 @@
-"""Guesses of what a column holds, for drafts: numbers with currency signs, dates day first, few odd values."""
+"""Guesses of what a column holds, for drafts, from the tally of its values."""
 
 from __future__ import annotations
 
-import datetime
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-ENOUGH_NUMBERS, ENOUGH_DATES = 0.95, 0.8
-"""The share of texts that must be readable for the others to be odd ones: a text is no date by accident."""
-
-MOST_MARKERS = 5
-MANY_NUMBERS = 20
-LOW_SENTINELS = (-9, -99, -999, -9999, -99999)
-HIGH_SENTINELS = (999, 9999, 99999, 999999)
-
-SIGNS = ("$", "€", "£", "¥", "₹", "%", "EUR", "USD", "GBP", "CHF", "JPY")
-
-DATE_FORMATS = (
-    None,  # 2020-12-31
-    "%d.%m.%Y",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d-%m-%Y",
-    "%m-%d-%Y",
-    "%d.%m.%y",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%Y/%m/%d",
-    "%Y.%m.%d",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
+from pgmest.data.dates import steps_in
+from pgmest.errors import percent_text
+from pgmest.schema.guess_dates import Dates, compact_dates, dates_in, unknown_days
+from pgmest.schema.guess_numbers import (
+    MOST_MARKERS,
+    Numbers,
+    are_few,
+    are_whole,
+    number_text,
+    numbers_in,
+    range_lines,
+    sentinels,
 )
-"""Day first where both are possible."""
+from pgmest.schema.guess_times import clocks_in, date_lines, duration_lines, durations_in, epochs_in, timed_share
+from pgmest.schema.identifiers import (
+    MOST_LISTED,
+    Identifier,
+    are_codes,
+    identifier_in_numbers,
+    identifier_in_texts,
+    uncovered,
+)
+from pgmest.schema.notation import quoted
+from pgmest.schema.tally import Tally
 
-TIME_FORMATS = {
-    r".*\d \d?\d:\d\d:\d\d [AP]M": " %I:%M:%S %p",
-    r".*\d \d?\d:\d\d [AP]M": " %I:%M %p",
-    r".*\d \d?\d:\d\d:\d\d": " %H:%M:%S",
-    r".*\d \d?\d:\d\d": " %H:%M",
-}
-"""The formats of times behind a date, by the texts that have them."""
+MANY_ROWS, RARE = 100, 3
+"""With this many rows or more, values of fewer than this many of them are not listed."""
+
+GAP_TEXTS = ("", "?", "-", "--", ".", "..", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT", "#N/A", "#NULL!")
+"""Texts that are never an answer."""
+MAYBE_GAPS = ("NA", "N/A", "n/a", "na", "None", "none", "NONE", "missing", "Missing", "MISSING")
+"""Texts that mean a missing value among numbers and dates, but may be an answer among other texts."""
 
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 
@@ -54,171 +48,270 @@ FEW_TEXTS = 20
 
 
 @dataclass(frozen=True)
-class Numeric:
-    """Texts that are numbers, but for odd ones.
+class Guess:
+    """The guess about a column: the lines of a schema, or why it is left out.
 
     Attributes:
-        numbers: the texts that are, written plainly.
-        odd: the others.
-        ignore, decimal: how they are written, as in a schema.
+        lines: without those about missing values.
+        markers: values that mean missing ones.
+        gaps: whether any value is missing, or becomes missing.
+        notes: what needs a decision, in capital letters.
+        otherwise: the line that says what becomes of unlisted values where no value can be missing.
+        left_out: why the column is left out; None if it is not.
+        identifier: the finding that its values identify something.
+        codes: whether it lists numbers, which may be amounts as well.
     """
 
-    numbers: Any
-    odd: Any
-    ignore: tuple[str, ...] = ()
-    decimal: str = "."
+    lines: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
+    gaps: bool = False
+    notes: tuple[str, ...] = ()
+    otherwise: str | None = None
+    left_out: str | None = None
+    identifier: Identifier | None = None
+    codes: bool = False
+
+    @classmethod
+    def out(cls, found: Identifier) -> Guess:
+        """Return the guess that a column identifies something."""
+        return cls(left_out=found.reason, identifier=found)
+
+    def described(self) -> list[str]:
+        """Return the lines of a schema for the column, those about missing values included."""
+        if self.markers:
+            return [*self.lines, f"missing: [{', '.join(map(_marker, self.markers))}]"]
+        if self.gaps:
+            return [*self.lines, "missing: true"]
+        return [*self.lines, *([self.otherwise] if self.otherwise else [])]
 
 
-@dataclass(frozen=True)
-class Dates:
-    """Texts that are dates, but for odd ones.
+def guess(name: str, tally: Tally, amounts: bool = False) -> Guess:
+    """Return the guess about a column.
 
-    Attributes:
-        days: shape (dates,), as datetime64[D].
-        odd: the other texts.
-        form: how they are written; None for 2020-12-31.
-        doubtful: another form that reads as many of them, or None.
+    Args:
+        name: of the column.
+        tally: its values.
+        amounts: whether numbers are amounts however few there are.
     """
-
-    days: np.ndarray
-    odd: Any
-    form: str | None
-    doubtful: str | None
-
-
-def plain_numbers(text: Any) -> Any:
-    """Return which texts are numbers: 7 and -2.5 are, 007 is a label."""
-    form = r"(?=.*\d)[-+]?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][-+]?\d+)?"
-    plain = text.str.fullmatch(form).astype(bool)
-    finite = np.isfinite(text.where(plain, "0").astype(float))  # 1e400 is infinite
-    return plain & finite
-
-
-def numbers_in(text: Any) -> Numeric | None:
-    """The numbers among texts, however they are written; None where too few are."""
-    for ignore, decimal in _writings(text):
-        short = text
-        for sign in ignore:
-            short = short.str.replace(sign, "", regex=False)
-        if decimal == ",":
-            short = short.str.replace(".", "?", regex=False).str.replace(",", ".", regex=False)
-        short = short.str.strip()
-        read = plain_numbers(short) & _grouped(text, ignore, decimal)
-        if _enough_numbers(short[read], text[~read], len(text)):
-            return Numeric(short[read], text[~read], ignore, decimal)
-    return None
+    if tally.unread is not None:
+        return Guess(left_out=f"ITS VALUES CANNOT BE READ: THEY ARE OF TYPE {tally.unread}")
+    if tally.values.dtype.kind != "O":
+        return _typed(name, tally, amounts) if tally.distinct else Guess(left_out="IT HOLDS NO VALUES")
+    marked = np.isin(tally.values, GAP_TEXTS)
+    markers = sorted(set(tally.values[marked]) - {""})
+    known = tally.where(~marked)
+    maybe = np.isin(known.values, MAYBE_GAPS)
+    if not known.distinct:
+        return Guess(left_out="IT HOLDS NO VALUES")
+    gaps = bool(tally.gaps or marked.any())
+    if maybe.any() and not maybe.all():
+        found = _in_texts(name, known.where(~maybe), True, amounts)
+        if found is not None and not any(line.startswith("labels:") for line in found.lines):
+            more = sorted(known.values[maybe])
+            return replace(found, markers=tuple(dict.fromkeys([*markers, *more, *found.markers])), gaps=True)
+    found = _in_texts(name, known, gaps, amounts) or _labels(name, known, gaps)
+    return replace(found, markers=(*markers, *found.markers), gaps=found.gaps or gaps)
 
 
-def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Ways in which the numbers may be written, the plainest first."""
-    yield (), "."
-    joined = set("".join(text.unique()))
-    signs = tuple(sign for sign in SIGNS if set(sign) <= joined and text.str.contains(sign, regex=False).any())
-    if signs:
-        yield signs, "."
-    if "," in joined:
-        yield (*signs, ","), "."
-        yield (*signs, *([] if "." not in joined else ["."])), ","
+def _typed(name: str, tally: Tally, amounts: bool) -> Guess:
+    """Return the guess about values that have a type."""
+    gaps = tally.gaps > 0
+    if tally.values.dtype.kind == "b":
+        return Guess(("type: boolean",), gaps=gaps)
+    if tally.values.dtype.kind == "M":
+        timed = tally.share(tally.values.astype("M8[D]") != tally.values)
+        days = replace(tally, values=tally.values.astype("M8[D]")).merged()
+        unknown = unknown_days(days)
+        known = days.values[~np.isin(days.values, np.array(unknown, dtype="M8[D]"))]
+        lines, notes = date_lines(known, timed)
+        return Guess(tuple(lines), tuple(unknown), gaps, tuple(notes))
+    if tally.values.dtype.kind == "m":
+        return Guess(tuple(duration_lines(steps_in(tally.values, 1))), gaps=gaps)
+    finite = np.isfinite(tally.values.astype(np.float64))
+    if not finite.any():
+        return Guess(left_out="IT HOLDS NO FINITE NUMBERS")
+    found = _numeric(name, Numbers(tally.where(finite), tally.where(finite[:0])), gaps, amounts)
+    if finite.all():
+        return found
+    return replace(found, notes=(*found.notes, f"{tally.counts[~finite].sum():,} VALUES ARE INFINITE."))
 
 
-def _grouped(text: Any, ignore: tuple[str, ...], decimal: str) -> Any:
-    """Return which texts have ignored separators of thousands between groups of three digits only."""
-    separator = {".": ",", ",": "."}[decimal]
-    if separator not in ignore:
-        return np.ones(len(text), dtype=bool)
-    mark = re.escape(separator)
-    form = rf"[^\d]*(?:\d+|\d{{1,3}}(?:{mark}\d{{3}})+)(?:{re.escape(decimal)}\d*)?[^\d]*"
-    return text.str.fullmatch(form).astype(bool)
+def _in_texts(name: str, tally: Tally, gaps: bool, amounts: bool) -> Guess | None:
+    """Return the guess about texts that are booleans, dates or numbers; None if they are anything else."""
+    labels = booleans(tally)
+    if labels is not None:
+        return Guess(("type: boolean", *([f"labels: [{', '.join(map(quoted, labels))}]"] if labels else [])), gaps=gaps)
+    dates = dates_in(tally)
+    if dates is not None:
+        return _dated(dates, gaps, timed_share(tally))
+    times = durations_in(tally) or clocks_in(tally)
+    if times is not None:
+        return _with_odd(Guess(tuple(times.lines), gaps=gaps), times.odd, "A TIME")
+    numbers = numbers_in(tally)
+    return None if numbers is None else _numeric(name, numbers, gaps, amounts)
 
 
-def _enough_numbers(numbers: Any, odd: Any, count: int) -> bool:
-    if not len(odd):
-        return True
-    if len(odd) <= (1 - ENOUGH_NUMBERS) * count:
-        return True
-    words = not odd.str.contains(r"\d").any() and odd.nunique() <= MOST_MARKERS
-    return words and 2 * len(odd) <= count and numbers.nunique() >= MANY_NUMBERS
+# -- dates and numbers ------------------------------------------------------------------------------------------------
 
 
-def dates_in(text: Any) -> Dates | None:
-    """The dates among texts; None where too few are."""
-    import pandas as pd
-
-    if not text.str.contains(r"\d").mean() >= ENOUGH_DATES:
-        return None
-    best: list[tuple[int, str | None, Any]] = []
-    iso = text.str.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].*)?").astype(bool)
-    for form in _date_formats(text):
-        days = _iso_days(text, iso) if form is None else pd.to_datetime(text, format=form, errors="coerce")
-        alike = iso if form is None and days.notna().any() else days.notna()  # 2020-02-30 is meant as a day, too
-        best.append((int(alike.sum()), form, days))
-    most, form, days = max(best, key=lambda found: found[0])
-    if not most or most < ENOUGH_DATES * len(text):
-        return None
-    as_good = [other for count, other, _ in best if count == most and other != form]
-    found = days.notna()
-    odd = ~iso if form is None else ~found
-    return Dates(days[found].to_numpy().astype("M8[D]"), text[odd], form, as_good[0] if as_good else None)
+def _dated(dates: Dates, gaps: bool, timed: float = 0.0) -> Guess:
+    lines, notes = date_lines(dates.days.values, timed)
+    form = [] if dates.form is None else [f'format: "{dates.form}"']
+    doubt = [f"IT COULD AS WELL BE WRITTEN {dates.doubtful}: ASK."] if dates.doubtful else []
+    found = Guess((*lines, *form), dates.unknown, gaps, (*doubt, *notes))
+    return _with_odd(found, dates.odd, "A DATE")
 
 
-def _date_formats(text: Any) -> list[str | None]:
-    """Return the formats of dates that are tried, with the times that most of the texts have."""
-    time = time_format(text)
-    return [form if form is None else form + time for form in DATE_FORMATS]
+def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
+    whole = are_whole(found.tally)
+    if whole and not found.writing:
+        dates = compact_dates(found.tally)
+        if dates is not None:
+            return _with_odd(_dated(dates, gaps), found.odd, "A DATE")
+        epochs = epochs_in(name, found.tally)
+        if epochs is not None:
+            return _with_odd(Guess(tuple(epochs[0]), gaps=gaps, notes=tuple(epochs[1])), found.odd, "A TIME")
+    marks = sentinels(found.tally)
+    tally = found.tally.where(~np.isin(found.tally.values, marks))
+    gaps = gaps or bool(marks) or found.odd.distinct > 0
+    plain = not found.writing
+    identifier = identifier_in_numbers(name, tally, gaps) if whole and plain else None
+    if identifier is not None:
+        return Guess.out(identifier)
+    codes = plain and found.top is None and not amounts
+    if codes and are_few(tally):
+        guessed = _codes(tally, gaps, "outside: clip")
+    elif codes and whole and tally.distinct > MOST_LISTED and are_codes(name, tally):
+        too_many = uncovered(tally)
+        if too_many is not None:
+            return Guess.out(too_many)
+        guessed = _codes(tally, gaps, "other: other")
+    else:
+        guessed = Guess(tuple(range_lines(tally, found.top)), gaps=gaps)
+        guessed = replace(guessed, notes=_all_differ(tally) if whole else ())
+    lines, notes = (*guessed.lines, *found.writing), (*guessed.notes, *found.notes)
+    found_marks = tuple(map(str, marks))
+    return _with_odd(replace(guessed, lines=lines, markers=found_marks, notes=notes), found.odd, "A NUMBER")
 
 
-def time_format(text: Any) -> str:
-    """Return the format of the times behind the dates in texts; "" if most have none."""
-    few = text.drop_duplicates()[:1000]
-    for pattern, form in TIME_FORMATS.items():
-        if few.str.fullmatch(pattern, flags=re.IGNORECASE).mean() >= ENOUGH_DATES:
-            return form
-    return ""
+def _all_differ(tally: Tally) -> tuple[str, ...]:
+    if tally.distinct < tally.rows or tally.rows < 2 * FEW_TEXTS:
+        return ()
+    return (f"ALL {tally.rows:,} VALUES DIFFER: IF THEY TELL PERSONS APART, DELETE THE COLUMN.",)
 
 
-def _iso_days(text: Any, iso: Any) -> Any:
-    """The days at the start of those texts; `pandas.to_datetime` before pandas 3 knows none after 2262."""
-    import pandas as pd
+def _codes(tally: Tally, gaps: bool, otherwise: str) -> Guess:
+    """Return the guess that numbers are codes: the most frequent ones are listed, but for rare ones.
 
-    known: dict[str, Any] = {"": np.datetime64("NaT")}
-    for day in text[iso].str.slice(0, 10).unique():
-        try:
-            known[day] = np.datetime64(datetime.date.fromisoformat(day), "s")
-        except ValueError:  # 2020-02-30
-            known[day] = known[""]
-    days = [known[day] for day in text.str.slice(0, 10).where(iso, "")]
-    return pd.Series(np.array(days, dtype="M8[s]"), index=text.index)
-
-
-def sentinels(numbers: Any) -> list[int]:
-    """Return numbers that mean missing values: -99 where all else is positive, 999 far beyond all else."""
-    found: list[int] = []
-    rest = numbers
-    for low in sorted(LOW_SENTINELS):
-        others = rest[rest != low]
-        if (rest == low).sum() >= 2 and len(others) and others[~others.isin(LOW_SENTINELS)].min() >= 0:
-            found, rest = [*found, low], others
-    high = int(rest.max()) if len(rest) and rest.max() in HIGH_SENTINELS else None
-    if high is not None and (rest == high).sum() >= 2:
-        others = rest[rest != high]
-        if len(others) and 0 <= others.max() < high / 5:
-            found.append(high)
-    return found
+    Args:
+        tally: the numbers.
+        gaps: whether any value is missing.
+        otherwise: the line about numbers that are not listed.
+    """
+    kept = _listed(tally.counts)
+    values = sorted(float(value) for value in tally.values[kept])
+    rest, lines = tally.where(~kept), ["type: categorical", f"values: [{', '.join(map(number_text, values))}]"]
+    if rest.distinct and otherwise.startswith("other"):
+        lines.append(otherwise)
+        becomes = "BECOME 'other'"
+    else:
+        becomes = "BECOME MISSING" if gaps else "COUNT AS THE NEAREST LISTED NUMBER"
+    notes = _not_listed(rest, tally, becomes) if rest.distinct else []
+    clip = "outside: clip" if "other" not in lines[-1] else None
+    return Guess(tuple(lines), gaps=gaps, notes=tuple(notes), otherwise=clip, codes=True)
 
 
-def booleans(counts: Any) -> list[str] | None:
+def _with_odd(found: Guess, odd: Tally, kind: str) -> Guess:
+    """Return a guess in which few odd values, such as "unknown", are markers of missing values; many are not listed."""
+    if not odd.distinct:
+        return found
+    if odd.distinct <= MOST_MARKERS:
+        words = sorted(odd.values)
+        notes = [
+            f"{quoted(word)} ({rows:,} ROWS) IS NOT {kind}, AND BECOMES MISSING."
+            for word, rows in zip(odd.values, odd.counts, strict=True)
+            if re.search(r"\d", word)
+        ]
+        return replace(found, markers=(*found.markers, *words), gaps=True, notes=(*found.notes, *notes))
+    note = f"{odd.rows:,} VALUES ARE NOT {kind}, AND WILL BE MISSING."
+    return replace(found, gaps=True, notes=(*found.notes, note))
+
+
+# -- labels -----------------------------------------------------------------------------------------------------------
+
+
+def booleans(tally: Tally) -> list[str] | None:
     """The commonest ways to write false and true, where these are all the values; [] for false and true themselves."""
-    folded = {text.lower() for text in counts.index}
+    if not 2 <= tally.distinct <= FEW_TEXTS:
+        return None
+    commonest = tally.values[np.argsort(-tally.counts, kind="stable")].tolist()
+    folded = {text.lower() for text in commonest}
     for pair in BOOLEANS:
         if folded == set(pair):
-            labels = [next(text for text in counts.index if text.lower() == word) for word in pair]
+            labels = [next(text for text in commonest if text.lower() == word) for word in pair]
             return [] if pair == ("false", "true") else labels
     return None
 
 
-def free_text(text: Any, counts: Any) -> bool:
+def _labels(name: str, tally: Tally, gaps: bool) -> Guess:
+    """Return the guess that texts are labels: the most frequent are listed, but for rare ones; one spelling of each."""
+    identifier = identifier_in_texts(name, tally)
+    if identifier is None and free_text(tally):
+        return Guess(left_out="IT IS FREE TEXT")
+    identifier = identifier or uncovered(tally)
+    if identifier is not None:
+        return Guess.out(identifier)
+    order = np.argsort(-tally.counts, kind="stable")
+    commonest = Tally(tally.values[order], tally.counts[order])
+    small = np.array([text.lower() for text in commonest.values], dtype=object)
+    folded = Tally(small, commonest.counts).merged()
+    spelled = dict(zip(small[::-1], commonest.values[::-1], strict=True))
+    kept = _listed(folded.counts)
+    listed = sorted((spelled[text] for text in folded.values[kept]), key=_natural)
+    rest = folded.where(~kept)
+    if not listed:
+        return Guess(left_out=f"EACH OF ITS {tally.distinct:,} VALUES IS RARE")
+    other = next(label for label in ("other", "any other", "not listed") if label not in folded.values[kept])
+    complete = not rest.distinct
+    lines = ["type: categorical", f"values: [{', '.join(map(quoted, listed))}]"]
+    lines += [] if complete else [f"other: {other}"]
+    lines += ["ignore_case: true"] if folded.distinct < tally.distinct else []
+    notes = [] if complete else _not_listed(rest, folded, f"BECOME '{other}'")
+    undecoded = int(tally.counts[tally.texts.str.contains("\ufffd", regex=False).to_numpy(dtype=bool)].sum())
+    notes += [f"{undecoded:,} VALUES ARE NOT UTF-8: SAY THE FILE'S --encoding."] if undecoded else []
+    unsure = [text for text in listed if text in MAYBE_GAPS]
+    notes += [f"{quoted(text)} IS LISTED AS AN ANSWER: IS IT ONE, OR A MISSING VALUE?" for text in unsure]
+    return Guess(tuple(lines), gaps=gaps, notes=tuple(notes), otherwise="outside: clip" if complete else None)
+
+
+def _listed(counts: np.ndarray) -> np.ndarray:
+    """Return which values are listed: the most frequent, but for those that few of many rows have."""
+    kept = np.zeros(len(counts), dtype=bool)
+    kept[np.argsort(-counts, kind="stable")[:MOST_LISTED]] = True
+    return kept & (counts >= RARE) if counts.sum() >= MANY_ROWS else kept
+
+
+def _not_listed(rest: Tally, all_values: Tally, becomes: str) -> list[str]:
+    share = percent_text(rest.rows, all_values.rows)
+    values = f"{rest.distinct:,} OF {all_values.distinct:,} VALUES {'IS' if rest.distinct == 1 else 'ARE'} NOT LISTED"
+    return [f"{values}: {share} OF THE ROWS {becomes}."]
+
+
+def _natural(text: str) -> tuple[Any, ...]:
+    """Return a key by which 9 comes before 10."""
+    parts = re.split(r"(\d+)", text)
+    return tuple((len(part.lstrip("0")) if part.isdecimal() else 0, part) for part in parts)
+
+
+def free_text(tally: Tally) -> bool:
     """Return whether texts are sentences rather than labels."""
-    lengths, words = text.str.len(), text.str.split().str.len()
+    lengths, words = tally.texts.str.len(), tally.texts.str.split().str.len()
     if lengths.max() > LONGEST_LABEL:
         return True
-    return len(counts) > FEW_TEXTS and bool(words.mean() >= LISTED_WORDS or lengths.mean() >= LISTED_LENGTH)
+    weights = tally.counts
+    means = [np.average(lengths, weights=weights), np.average(words, weights=weights)]
+    return tally.distinct > FEW_TEXTS and bool(means[1] >= LISTED_WORDS or means[0] >= LISTED_LENGTH)
+
+
+def _marker(text: str) -> str:
+    return text if re.fullmatch(r"-?(?:0|[1-9]\d*)", text) else quoted(text)

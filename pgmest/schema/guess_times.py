@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pgmest.data.dates import DAY
-from pgmest.schema.guess import ENOUGH_DATES
-from pgmest.schema.readings import CLOCK, length_of
-
-Rounded = Callable[[int, int], tuple[int, int]]
+from pgmest.schema.guess_dates import ENOUGH_DATES
+from pgmest.schema.guess_numbers import WHOLE_BINS, WIDE, whole_bounds
+from pgmest.schema.identifiers import words_of
+from pgmest.schema.readings import CLOCK, EPOCHS, length_of
+from pgmest.schema.tally import Tally
 
 MOST_HOURS = 1000
 """The largest number of hours of a range of dates that a draft has as bins."""
 TIMED = 0.01
 """The share of dates with a time other than midnight from which on they are dates with times."""
+EPOCH_WORDS = frozenset({"time", "timestamp", "ts", "epoch", "unix", "date", "datetime", "created", "updated", "at"})
+FIRST_SECOND, LAST_SECOND = 315_532_800, 4_102_444_800
+"""The range of seconds since 1970 that are taken for times: from 1980 to 2099."""
 UNITS = (("second", 1, 600), ("minute", 60, 36_000), ("hour", 3600, 20 * DAY), ("day", DAY, np.inf))
 """The units of durations, in seconds, each with the longest duration that a draft has it for."""
 
@@ -41,12 +43,13 @@ def date_lines(days: np.ndarray, timed: float) -> tuple[list[str], list[str]]:
     return ["type: date", *bounds, f"unit: {unit}"], [lost] if timed >= TIMED else []
 
 
-def timed_share(text: Any) -> float:
+def timed_share(tally: Tally) -> float:
     """Return the share of texts that have a time of day other than midnight."""
+    text = tally.texts
     some = text.str.contains(r"\d[T ]\d?\d:\d\d")
     midnight = text.str.contains(r"[T ](?:0?0|12):00(?::00(?:\.0*)?)?(?: ?[Aa][Mm])?(?:Z|[+-]\d\d:?\d\d)?$")
     noon = text.str.contains(r"[T ]12:00(?::00)?$")
-    return float((some & (~midnight | noon)).mean())
+    return tally.share((some & (~midnight | noon)).to_numpy(dtype=bool))
 
 
 @dataclass(frozen=True)
@@ -54,45 +57,60 @@ class Timed:
     """The lines of a schema for texts, and those texts that are not of that kind."""
 
     lines: list[str]
-    odd: Any
+    odd: Tally
 
 
-def clocks_in(text: Any) -> Timed | None:
+def clocks_in(tally: Tally) -> Timed | None:
     """Return the times of day among texts; None where too few are."""
-    if not text.str.contains(":", regex=False).mean() >= ENOUGH_DATES:
+    text = tally.texts
+    if not tally.share(text.str.contains(":", regex=False).to_numpy(dtype=bool)) >= ENOUGH_DATES:
         return None
-    read = text.str.fullmatch(CLOCK).astype(bool)
-    if read.mean() < ENOUGH_DATES:
+    read = text.str.fullmatch(CLOCK).to_numpy(dtype=bool)
+    if tally.share(read) < ENOUGH_DATES:
         return None
-    half = text.str.fullmatch(r"\d?\d:\d\d [AaPp][Mm]").mean() >= ENOUGH_DATES
-    return Timed(["type: time", "unit: hour", *(['format: "%I:%M %p"'] if half else [])], text[~read])
+    half = tally.share(text.str.fullmatch(r"\d?\d:\d\d [AaPp][Mm]").to_numpy(dtype=bool)) >= ENOUGH_DATES
+    return Timed(["type: time", "unit: hour", *(['format: "%I:%M %p"'] if half else [])], tally.where(~read))
 
 
-def durations_in(text: Any, rounded: Rounded) -> Timed | None:
+def durations_in(tally: Tally) -> Timed | None:
     """Return the durations among texts; None where too few are.
 
     Texts such as 14:35 may be times of day: they are durations if one is longer than a day.
-
-    Args:
-        text: the texts.
-        rounded: rounds a least and a greatest whole number outwards.
     """
-    if not text.str.contains(r"\d:\d\d|\d days?").mean() >= ENOUGH_DATES:
+    text = tally.texts
+    if not tally.share(text.str.contains(r"\d:\d\d|\d days?").to_numpy(dtype=bool)) >= ENOUGH_DATES:
         return None
     if not text.str.contains(r"\d day|^-?(?:2[4-9]|[3-9]\d|\d{3,}):").any():
         return None
-    known = {item: length_of(item, 1) for item in text.unique() if re.search(r"\d:\d\d|\d day", item)}
-    seconds = [known.get(item) for item in text]
+    seconds = [length_of(item, 1) if re.search(r"\d:\d\d|\d day", item) else None for item in text]
     read = np.array([second is not None for second in seconds])
-    if read.mean() < ENOUGH_DATES:
+    if tally.share(read) < ENOUGH_DATES:
         return None
-    return Timed(duration_lines(np.array([second for second in seconds if second is not None]), rounded), text[~read])
+    lines = duration_lines(np.array([second for second in seconds if second is not None]))
+    return Timed(lines, tally.where(~read))
 
 
-def duration_lines(seconds: np.ndarray, rounded: Rounded) -> list[str]:
-    """Return the lines of a schema for durations in seconds; `rounded` is as for `durations_in`."""
+def duration_lines(seconds: np.ndarray) -> list[str]:
+    """Return the lines of a schema for durations in seconds."""
     longest = int(np.abs(seconds).max())
     unit, step = next((unit, step) for unit, step, most in UNITS if longest <= most)
-    low, high = rounded(int(seconds.min()) // step, int(seconds.max()) // step)
-    bins = ["bins: 50"] if high - low >= 200 else []
+    low, high = whole_bounds(int(seconds.min()) // step, int(seconds.max()) // step)
+    bins = [f"bins: {WHOLE_BINS}"] if high - low >= WIDE else []
     return ["type: duration", f"min: {low}", f"max: {high}", f"unit: {unit}", *bins]
+
+
+def epochs_in(name: str, tally: Tally) -> tuple[list[str], list[str]] | None:
+    """Return the lines and notes of whole numbers that are seconds or milliseconds since 1970, or None.
+
+    Only the name tells such numbers from other large ones.
+    """
+    if not set(words_of(name)) & EPOCH_WORDS:
+        return None
+    for form, in_one in EPOCHS.items():
+        seconds = tally.values.astype(np.float64) / in_one
+        if seconds.min() >= FIRST_SECOND and seconds.max() <= LAST_SECOND:
+            times = np.floor(seconds).astype(np.int64).astype("M8[s]")
+            days = times.astype("M8[D]")
+            lines, notes = date_lines(days, tally.share(days != times))
+            return [*lines, f"format: {form}"], notes
+    return None

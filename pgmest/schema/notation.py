@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -167,8 +168,6 @@ def parse_yaml(text: str, source: str = "schema") -> SchemaNode:
 @functools.cache
 def _loader() -> type:
     """A YAML loader of plain data, whose scalars are those of today's YAML."""
-    import re
-
     import yaml
 
     class PlainLoader(yaml.SafeLoader):
@@ -228,3 +227,17 @@ def _pairs(mapping: Any, source: str) -> Iterator[tuple[str, SchemaNode]]:
         seen[name] = line
         inner = _node(value, source)
         yield name, SchemaNode(inner.value, source, line)
+
+
+def quoted(text: str) -> str:
+    """Return a text as YAML, in quotes where it would be read as something else.
+
+    >>> print(quoted("high school"), quoted("01"), quoted("a: b"))
+    high school "01" "a: b"
+    """
+    plain = re.fullmatch(r"[A-Za-z](?:[\w./+-]| (?! ))*[\w.+]|[A-Za-z]", text, re.ASCII)
+    reserved = text.lower() in {"true", "false", "null"}
+    if plain and not reserved:
+        return text
+    safe = (char if char.isprintable() and char not in '"\\' else f"\\U{ord(char):08x}" for char in text)
+    return f'"{"".join(safe)}"'

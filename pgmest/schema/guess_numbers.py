@@ -1,0 +1,307 @@
+"""Guesses about numbers, for drafts: codes or amounts, markers of missing values, bounds, bins and points."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pgmest.schema.notation import quoted
+from pgmest.schema.tally import Tally
+
+ENOUGH_NUMBERS = 0.95
+"""The share of texts that must be numbers for the others to be odd ones."""
+MOST_MARKERS = 5
+"""The largest number of odd values that are listed as markers of missing values."""
+MANY_NUMBERS = 20
+
+LOW_SENTINELS = (*range(-9, 0), -66, -77, -88, -97, -98, -99, -666, -777, -888, -997, -998, -999, -9999, -99999)
+HIGH_SENTINELS = (99, 999, 9999, 99999, 999999)
+FAR = 2
+"""A high number is a marker of missing values if it lies this many ranges of all other values above these."""
+
+MOST_CODES, ROWS_EACH = 31, 3
+"""At most so many distinct numbers, with so many rows each on average, are codes, each of which is listed."""
+MORE_CODES, MORE_ROWS_EACH = 50, 20
+"""The same limits where there are gaps between the numbers."""
+WIDE = 200
+"""The number of whole values from which on they are put into bins."""
+WHOLE_BINS, REAL_BINS = 50, 20
+POINT_SHARE, MOST_POINTS = 0.05, 5
+"""The share of the rows of a value that is a bin alone, where values are put into bins, and the most such values."""
+CROWDED = 0.5
+"""The share of the rows in one bin of equal ones from which on bins grow with the values."""
+LADDERS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1,))
+MOST_EDGES = 50
+HUGE = 1e300
+"""The largest bound of a schema."""
+
+SIGNS = ("$", "€", "£", "¥", "₹", "%", "EUR", "USD", "GBP", "CHF", "JPY")
+TOP_CODE = (
+    r"[>≥]?\s*(\d+)\s*(?:\+|plus|(?:years? |yrs? )?(?:and|or|&) (?:over|older|more|above|greater|up))|[>≥]\s*(\d+)"
+)
+"""The texts of a top bin, such as 85+ and "85 and over"."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers, and values beside them that are none.
+
+    Attributes:
+        tally: the numbers, as floats or integers.
+        odd: the other values, as texts.
+        ignore, decimal: how texts write numbers, as in a schema.
+        top: the number of the top bin, if a text such as 85+ names one.
+        notes: what a draft says about it.
+    """
+
+    tally: Tally
+    odd: Tally
+    ignore: tuple[str, ...] = ()
+    decimal: str = "."
+    top: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def writing(self) -> list[str]:
+        """The lines of a schema that say how texts write numbers."""
+        ignore = [f"ignore: [{', '.join(map(quoted, self.ignore))}]"] if self.ignore else []
+        return [*ignore, *([f'decimal: "{self.decimal}"'] if self.decimal != "." else [])]
+
+
+# -- numbers among texts ----------------------------------------------------------------------------------------------
+
+
+def plain_numbers(text: Any) -> np.ndarray:
+    """Return which texts are numbers: 7 and -2.5 are, 007 is a label."""
+    form = r"(?=.*\d)[-+]?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    plain = text.str.fullmatch(form).to_numpy(dtype=bool)
+    finite = np.isfinite(text.where(plain, "0").astype(float).to_numpy())  # 1e400 is infinite
+    return plain & finite
+
+
+def numbers_in(tally: Tally) -> Numbers | None:
+    """Return the numbers among texts, however they are written; None where too few are."""
+    text = tally.texts
+    if tally.share(text.str.contains(r"\d").to_numpy(dtype=bool)) < 0.5:
+        return None
+    for ignore, decimal in _writings(text):
+        short = text
+        for sign in ignore:
+            short = short.str.replace(sign, "", regex=False)
+        if decimal == ",":
+            short = short.str.replace(".", "?", regex=False).str.replace(",", ".", regex=False)
+        short = short.str.strip()
+        read = plain_numbers(short) & _grouped(text, ignore, decimal)
+        odd = tally.where(~read)
+        found = replace(tally.where(read), values=short[read].astype(float).to_numpy()).merged()
+        if _enough(found, odd):
+            return Numbers(found, odd, ignore, decimal)
+        if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
+            return top
+    return None
+
+
+def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:
+    """Ways in which the numbers may be written, the plainest first."""
+    yield (), "."
+    joined = set("".join(text))
+    signs = tuple(sign for sign in SIGNS if set(sign) <= joined and text.str.contains(sign, regex=False).any())
+    if signs:
+        yield signs, "."
+    if "," in joined:
+        yield (*signs, ","), "."
+        yield (*signs, *([] if "." not in joined else ["."])), ","
+
+
+def _grouped(text: Any, ignore: tuple[str, ...], decimal: str) -> np.ndarray:
+    """Return which texts have ignored separators of thousands between groups of three digits only."""
+    separator = {".": ",", ",": "."}[decimal]
+    if separator not in ignore:
+        return np.ones(len(text), dtype=bool)
+    mark = re.escape(separator)
+    form = rf"[^\d]*(?:\d+|\d{{1,3}}(?:{mark}\d{{3}})+)(?:{re.escape(decimal)}\d*)?[^\d]*"
+    return text.str.fullmatch(form).to_numpy(dtype=bool)
+
+
+def _enough(numbers: Tally, odd: Tally) -> bool:
+    """Return whether the values beside numbers are few, or a few words."""
+    if not odd.distinct:
+        return True
+    if odd.texts.str.fullmatch(TOP_CODE).any():
+        return False
+    rows = numbers.rows + odd.rows
+    if odd.rows <= (1 - ENOUGH_NUMBERS) * rows:
+        return True
+    words = not odd.texts.str.contains(r"\d").any() and odd.distinct <= MOST_MARKERS
+    return words and 2 * odd.rows <= rows and numbers.distinct >= MANY_NUMBERS
+
+
+def _with_top(numbers: Tally, odd: Tally, ignore: tuple[str, ...]) -> Numbers | None:
+    """Return the numbers with a text such as 85+ read as the greatest of them; None if there is none."""
+    found = odd.texts.str.extract(f"^(?:{TOP_CODE})$")
+    tops = found[0].fillna(found[1]).astype(float).to_numpy()
+    is_top = ~np.isnan(tops)
+    if numbers.distinct <= MOST_CODES or not is_top.any() or (tops[is_top] < numbers.values.max()).any():
+        return None
+    if len(set(tops[is_top])) > 1 or not _enough(numbers, odd.where(~is_top)):
+        return None
+    texts, top = odd.values[is_top].tolist(), float(tops[is_top][0])
+    signs = dict.fromkeys(part for text in texts for part in re.split(r"\d+", text) if part.strip())
+    values, counts = np.append(numbers.values, top), np.append(numbers.counts, odd.counts[is_top].sum())
+    note = f"{' AND '.join(map(repr, texts))} COUNTS AS {top:.0f}, THE TOP BIN, AND IS WRITTEN {top:.0f}."
+    ignored = (*ignore, *sorted((sign.strip() for sign in signs), key=len, reverse=True))
+    tally = replace(numbers, values=values, counts=counts).merged()
+    return Numbers(tally, odd.where(~is_top), ignored, ".", top, (note,))
+
+
+# -- markers of missing values ----------------------------------------------------------------------------------------
+
+
+def sentinels(tally: Tally) -> list[int]:
+    """Return numbers that mean missing values: -1 or -99 where all else is at least 0, 999 far beyond all else."""
+    found, rest = [], tally
+    low = tally.values < 0
+    codes, others = np.sort(tally.values[low]).tolist(), tally.values[~low]
+    scale = len(codes) > 1 and codes == list(range(-len(codes), 0))  # -3, -2, -1 go on as 0, 1, 2
+    marked = not scale and set(codes) <= set(LOW_SENTINELS) and tally.counts[low].sum() >= 2
+    if marked and len(others) > 2 and others.max() > 2:
+        found, rest = [int(code) for code in codes], tally.where(~low)
+    if rest.distinct > 2 and rest.values.max() in HIGH_SENTINELS:
+        high, others = rest.values.max(), rest.values[rest.values != rest.values.max()]
+        apart = high - others.max() > FAR * np.ptp(others) and others.min() >= 0
+        if rest.counts[rest.values == high][0] >= 2 and apart and len(others) > (MOST_CODES if high < 100 else 2):
+            found.append(int(high))
+    return found
+
+
+# -- codes and ranges -------------------------------------------------------------------------------------------------
+
+
+def are_whole(tally: Tally) -> bool:
+    """Return whether all numbers are whole, and small enough to be exact as floats."""
+    numbers = tally.values.astype(np.float64)
+    return bool((np.abs(numbers) < 2**53).all() and (numbers == np.floor(numbers)).all())
+
+
+def are_few(tally: Tally) -> bool:
+    """Return whether there are so few distinct numbers that each can be listed."""
+    if 2 * (tally.counts < ROWS_EACH).sum() > tally.distinct:  # most are rare, as amounts are
+        return False
+    if tally.distinct <= MOST_CODES:
+        return tally.rows >= ROWS_EACH * tally.distinct
+    gaps = not are_whole(tally) or np.ptp(tally.values) >= 1.2 * tally.distinct
+    return tally.distinct <= MORE_CODES and tally.rows >= MORE_ROWS_EACH * tally.distinct and gaps
+
+
+def range_lines(tally: Tally, top: float | None = None) -> list[str]:
+    """Return the lines of a schema for amounts: type, bounds rounded outwards, bins and points."""
+    if are_whole(tally):
+        return _whole_range(tally, top)
+    return _real_range(tally)
+
+
+def _whole_range(tally: Tally, top: float | None) -> list[str]:
+    low, high = int(tally.values.min()), int(tally.values.max())
+    least, most = (low, high) if are_few(tally) else whole_bounds(low, high)
+    if top is not None:
+        most = high
+    if most - least < WIDE:
+        return ["type: integer", f"min: {least}", f"max: {most}"]
+    points = [*_points(tally), *([float(high)] if top is not None and high not in _points(tally) else [])]
+    edges = _growing_edges(_without(tally, points), (least, high), WHOLE_BINS, 1.0)
+    shown = [f"points: [{', '.join(map(number_text, points))}]"] if points else []
+    if edges:
+        return ["type: integer", f"edges: [{', '.join(f'{edge:.0f}' for edge in edges)}]", *shown]
+    return ["type: integer", f"min: {least}", f"max: {most}", f"bins: {WHOLE_BINS}", *shown]
+
+
+def _real_range(tally: Tally) -> list[str]:
+    numbers = tally.values.astype(np.float64)
+    low, high = float(numbers.min()), float(numbers.max())
+    step = 10.0 ** math.floor(math.log10(max(high - low, abs(high) * 1e-6, 1e-300)))
+    least = 0.0 if 0 <= low <= high / 2 else math.floor(low / step) * step
+    least -= step if least > low else 0.0  # a number too small to be divided by the step
+    most = (math.floor(high / step) + 1) * step
+    least, most = max(least, -HUGE), min(most, HUGE)
+    if not least < most:  # all are huge
+        least, most = min(least, 0.0), max(most, 0.0)
+    decimals = _places(numbers)
+    if decimals is not None:
+        exact = max(abs(least), abs(most)) * 10.0**decimals < 2**53
+        decimals = decimals if exact and 10.0 ** (1 - decimals) <= step <= 1e9 else None
+    points = [point for point in _points(tally) if least <= point <= most]
+    unit = 0.0 if decimals is None else 10.0**-decimals
+    edges = _growing_edges(_without(tally, points), (least, high), REAL_BINS, unit) if most < 1e15 else []
+    bounds = [f"min: {least:.12g}", f"max: {most:.12g}", f"bins: {REAL_BINS}"]
+    lines = [f"edges: [{', '.join(f'{edge:.12g}' for edge in edges)}]"] if edges else bounds
+    lines += [f"points: [{', '.join(map(number_text, points))}]"] if points else []
+    return ["type: real", *lines, *([f"decimals: {decimals}"] if decimals is not None else [])]
+
+
+def number_text(number: float) -> str:
+    """Return a number as a schema writes it, exactly; whole ones without decimals.
+
+    >>> number_text(12.0), number_text(0.1)
+    ('12', '0.1')
+    """
+    return f"{number:.0f}" if abs(number) < 1e15 and number == math.floor(number) else repr(number)
+
+
+def whole_bounds(low: int, high: int) -> tuple[int, int]:
+    """Return bounds rounded outwards, to what people would choose: 17..58 to 0..59."""
+    span = str(max(high - low, 1))
+    step = 10 ** max(len(span) - (2 if span[0] == "1" else 1), 0)
+    least = 0 if 0 <= low <= high / 2 else low // step * step
+    return least, high if step == 1 else high // step * step + step - 1
+
+
+def _places(numbers: np.ndarray) -> int | None:
+    """Return the least number of decimal places, up to 4, that all numbers have; None if they have more."""
+    with np.errstate(all="ignore"):
+        return next((places for places in range(5) if (np.round(numbers, places) == numbers).all()), None)
+
+
+def _points(tally: Tally) -> list[float]:
+    """Return the values that so many rows have that no bin may spread them, ascending."""
+    common = (tally.counts >= POINT_SHARE * tally.rows) & (tally.counts >= ROWS_EACH)
+    commonest = np.argsort(-tally.counts, kind="stable")[:MOST_POINTS]
+    return sorted(float(tally.values[place]) + 0.0 for place in commonest if common[place])
+
+
+def _without(tally: Tally, points: Sequence[float]) -> Tally:
+    return tally.where(~np.isin(tally.values, points))
+
+
+def _growing_edges(tally: Tally, bounds: tuple[float, float], bins: int, unit: float) -> list[float]:
+    """Return edges such as 0, 10, 20, 50, 100 where most amounts are small beside the greatest, else an empty list."""
+    if not tally.distinct or bounds[0] < 0:
+        return []
+    numbers, weights, most = tally.values.astype(np.float64), tally.counts, bounds[1]
+    crowd = _largest_share(numbers, weights, np.linspace(*bounds, bins + 1))
+    order = np.argsort(numbers)
+    small = float(numbers[order][np.searchsorted(np.cumsum(weights[order]), 0.05 * weights.sum())])
+    if crowd < CROWDED or small <= 0:
+        return []
+    for ladder in LADDERS:
+        powers = range(math.floor(math.log10(small)), math.floor(math.log10(most)) + 2)
+        steps = [float(f"{rung}e{power}") for power in powers for rung in ladder]
+        steps = [step for step in steps if step >= unit and not (unit == 1 and step % 1)]
+        start = max([step for step in steps if step <= small], default=small if unit == 0 else unit)
+        end = min(step for step in steps if step > most)
+        edges = sorted({0.0, *(step for step in steps if start <= step <= end)})
+        if len(edges) > MOST_EDGES or any(b - a < unit for a, b in itertools.pairwise(edges)):
+            continue
+        return edges if _largest_share(numbers, weights, np.array(edges)) <= 0.7 * crowd else []
+    return []
+
+
+def _largest_share(numbers: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> float:
+    """Return the largest share of the rows in one bin."""
+    bins = np.searchsorted(edges, numbers, side="right")
+    return float(np.bincount(bins, weights=weights).max() / weights.sum())
