@@ -130,7 +130,8 @@ def _typed(name: str, tally: Tally, amounts: bool) -> Guess:
     finite = np.isfinite(tally.values.astype(np.float64))
     if not finite.any():
         return Guess(left_out="IT HOLDS NO FINITE NUMBERS")
-    found = _numeric(name, Numbers(tally.where(finite), tally.where(finite[:0])), gaps, amounts)
+    numbers = Numbers(tally.where(finite), tally.where(finite & ~finite), measured=tally.values.dtype.kind == "f")
+    found = _numeric(name, numbers, gaps, amounts)
     if finite.all():
         return found
     return replace(found, notes=(*found.notes, f"{tally.counts[~finite].sum():,} VALUES ARE INFINITE."))
@@ -175,7 +176,7 @@ def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
     tally = found.tally.where(~np.isin(found.tally.values, marks))
     gaps = gaps or bool(marks) or found.odd.distinct > 0
     plain = not found.writing
-    identifier = identifier_in_numbers(name, tally, gaps) if whole and plain else None
+    identifier = identifier_in_numbers(name, tally, gaps or found.measured) if whole and plain else None
     if identifier is not None:
         return Guess.out(identifier)
     codes = plain and found.top is None and not amounts

@@ -57,6 +57,7 @@ class Numbers:
         odd: the other values, as texts.
         ignore, decimal: how texts write numbers, as in a schema.
         top: the number of the top bin, if a text such as 85+ names one.
+        measured: whether the numbers are floats, or written with a decimal mark.
         notes: what a draft says about it.
     """
 
@@ -65,6 +66,7 @@ class Numbers:
     ignore: tuple[str, ...] = ()
     decimal: str = "."
     top: float | None = None
+    measured: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -101,7 +103,8 @@ def numbers_in(tally: Tally) -> Numbers | None:
         odd = tally.where(~read)
         found = replace(tally.where(read), values=short[read].astype(float).to_numpy()).merged()
         if _enough(found, odd):
-            return Numbers(found, odd, ignore, decimal)
+            measured = bool(short[read].str.contains(".", regex=False).any())
+            return Numbers(found, odd, ignore, decimal, measured=measured)
         if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
             return top
     return None
@@ -157,7 +160,7 @@ def _with_top(numbers: Tally, odd: Tally, ignore: tuple[str, ...]) -> Numbers | 
     note = f"{' AND '.join(map(repr, texts))} COUNTS AS {top:.0f}, THE TOP BIN, AND IS WRITTEN {top:.0f}."
     ignored = (*ignore, *sorted((sign.strip() for sign in signs), key=len, reverse=True))
     tally = replace(numbers, values=values, counts=counts).merged()
-    return Numbers(tally, odd.where(~is_top), ignored, ".", top, (note,))
+    return Numbers(tally, odd.where(~is_top), ignored, ".", top, notes=(note,))
 
 
 # -- markers of missing values ----------------------------------------------------------------------------------------

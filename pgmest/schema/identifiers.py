@@ -131,15 +131,21 @@ def identifier_in_texts(name: str, tally: Tally) -> Identifier | None:
     return None
 
 
-def identifier_in_numbers(name: str, tally: Tally, gaps: bool) -> Identifier | None:
-    """Return the finding that whole numbers are identifiers, or None; what all rows have does not have `gaps`."""
+def identifier_in_numbers(name: str, tally: Tally, amounts: bool) -> Identifier | None:
+    """Return the finding that whole numbers are identifiers, or None.
+
+    Args:
+        name: of the column.
+        tally: the numbers.
+        amounts: whether numbers that all differ are no identifiers, as some are missing, or they were measured.
+    """
     found = _named(name, tally)
     if found is not None:
         return found
     rows, numbers = tally.rows, tally.values.astype(np.float64)
     if numbers.min() < 0:
         return None
-    if tally.distinct == rows and not gaps and _numbered(name, numbers):
+    if tally.distinct == rows and not amounts and _numbered(name, numbers):
         return Identifier(
             f"IT LOOKS LIKE AN IDENTIFIER: ITS {rows:,} WHOLE NUMBERS ALL DIFFER. IF THEY ARE AMOUNTS, DESCRIBE THEM "
             "(type: integer, min, max, width)"
