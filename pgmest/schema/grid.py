@@ -361,7 +361,7 @@ class Real(Grid):
 
     @cached_property
     def _alone(self) -> np.ndarray:
-        """Which bins hold one number, shape (codes,)."""
+        """The bins that hold one number, as booleans of shape (codes,)."""
         after = following(np.array(self.starts), self.decimals)
         return np.append(after[:-1] == self.starts[1:], self.high < after[-1])
 

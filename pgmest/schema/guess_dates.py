@@ -71,7 +71,7 @@ TRIED = 500
 FIELD = {"b": "a", "B": "a", "p": "a", "a": "a", "A": "a"}
 ISO = r"\d{4}-\d\d-\d\d(?:[T ].*)?"
 UNKNOWN_DAYS = ("0001-01-01", "1899-12-30", "1900-01-01", "1970-01-01", "2099-12-31", "2999-12-31", "9999-12-31")
-"""Days that stand for missing ones if all others are far from them."""
+"""Days that mean missing ones if all others are far from them."""
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ FAR = 2
 """A high number is a marker of missing values if it lies this many ranges of all other values above these."""
 
 MOST_CODES, ROWS_EACH = 31, 3
-"""At most so many distinct numbers, with so many rows each on average, are codes, each of which is listed."""
+"""The largest number of distinct numbers that are listed as codes, and the least number of rows of each, on average."""
 MORE_CODES, MORE_ROWS_EACH = 50, 20
-"""The same limits where there are gaps between the numbers."""
+"""These limits where there are gaps between the numbers."""
 WIDE = 200
 """The number of whole values from which on they are put into bins."""
 WHOLE_BINS, REAL_BINS = 50, 20
@@ -50,7 +50,7 @@ TOP_CODE = (
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers, and values beside them that are none.
+    """Numbers, and the other values of their column.
 
     Attributes:
         tally: the numbers, as floats or integers.
@@ -271,7 +271,7 @@ def _places(numbers: np.ndarray) -> int | None:
 
 
 def _points(tally: Tally) -> list[float]:
-    """Return the values that so many rows have that no bin may spread them, ascending."""
+    """Return the values that too many rows have to be spread over a bin, ascending."""
     common = (tally.counts >= POINT_SHARE * tally.rows) & (tally.counts >= ROWS_EACH)
     commonest = np.argsort(-tally.counts, kind="stable")[:MOST_POINTS]
     return sorted(float(tally.values[place]) + 0.0 for place in commonest if common[place])

@@ -162,7 +162,7 @@ class Coded:
 def dependencies_in(columns: Mapping[str, Coded]) -> list[tuple[str, str, dict[int, int]]]:
     """Return pairs of columns of which the first determines the second, with the table of their codes.
 
-    Of columns that determine each other the first one stands for all. What follows from other dependencies is left out.
+    Of columns that determine each other the first one represents all. What follows from other dependencies is left out.
     """
     names = [name for name, column in columns.items() if len(np.unique(column.codes[column.codes >= 0])) > 1]
     names = names[:MOST_COLUMNS]

@@ -134,7 +134,8 @@ def test_a_workbook_with_a_title_and_a_file_without_a_header(tmp_path, capsys):
     rng = np.random.default_rng(0)
     book = openpyxl.Workbook()
     born = [pd.Timestamp("1980-01-01") + pd.Timedelta(days=int(day)) for day in rng.integers(0, 9000, ROWS)]
-    members = [[day, float(fee), str(place)] for day, fee, place in zip(born, range(ROWS), "NS" * ROWS, strict=False)]
+    fees = rng.integers(10, 100, ROWS)
+    members = [[day, float(fee), str(place)] for day, fee, place in zip(born, fees, "NS" * ROWS, strict=False)]
     for row in [["Register of members"], ["as of 2024"], [], ["born", "fee", "district"], *members]:
         book.active.append(row)
     path = tmp_path / "members.xlsx"
