@@ -1,4 +1,4 @@
-"""The notebooks: each runs from top to bottom, in a kernel of its own, and shows pictures."""
+"""The notebooks: each runs from top to bottom, in a kernel that was emptied, and shows pictures."""
 
 from __future__ import annotations
 
@@ -19,17 +19,32 @@ OPENDP = ROOT / "experiments" / "compat" / "opendp.ipynb"
 LARGEST = 600_000  # bytes: outputs are kept, so that pages show them, but small
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs(path, tmp_path, monkeypatch):
+EMPTY = "%cd -q {folder}\nimport matplotlib\nmatplotlib.rcdefaults()\n%reset -f"
+"""The cell before the first: no notebook sees the names, files and settings of another."""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    """A client with one kernel for all notebooks, because starting a kernel takes longer than most of them."""
     nbformat = pytest.importorskip("nbformat", reason="running notebooks needs nbformat, nbclient and ipykernel")
     nbclient = pytest.importorskip("nbclient", reason="running notebooks needs nbformat, nbclient and ipykernel")
     pytest.importorskip("ipykernel", reason="running notebooks needs nbformat, nbclient and ipykernel")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    notebook = nbformat.read(path, as_version=4)
-    kept = pictures(notebook)
-    nbclient.NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    shown = pictures(notebook)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        monkeypatch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        client = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=1800)
+        with client.setup_kernel():
+            yield client
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs(path, client, tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    client.nb = nbformat.read(path, as_version=4)
+    kept = pictures(client.nb)
+    client.nb.cells.insert(0, nbformat.v4.new_code_cell(EMPTY.format(folder=tmp_path)))
+    client.execute(cleanup_kc=False)
+    _, *shown = pictures(client.nb)
     if version("matplotlib").startswith("3.8."):  # under IPython 9 its first picture comes a cell late, or with another
         shown, kept = [any(shown)], [any(kept)]
     assert shown == kept
