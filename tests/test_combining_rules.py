@@ -126,7 +126,7 @@ class TestCoverage:
             observed = generator.normal(0, 1 / np.sqrt(self.n))
             low, high = combine([(q, 1 / self.n) for q in draw(generator, observed)], rule=rule).interval()
             held += low <= 0 <= high
-        return held / TRIALS
+        return float(held / TRIALS)
 
     def test_fully_synthetic_tables(self) -> None:
         def draw(generator, observed):

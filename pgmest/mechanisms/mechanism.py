@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -312,7 +312,7 @@ class Mechanism(ABC):
         """True if the model of a run is a `pgmest.Model`; by default, each model of `estimator="pgm"` is one."""
         return getattr(self, "estimator", "pgm") == "pgm"
 
-    def with_neighbors(self, neighbors: Neighbors) -> Mechanism:
+    def with_neighbors(self, neighbors: Neighbors) -> Self:
         """Return the mechanism with another neighboring relation."""
         return replace(self, neighbors=neighbors)
 

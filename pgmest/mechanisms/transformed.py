@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Transformed(Mechanism):
     def check_budget(self) -> None:
         """Check nothing: the mechanism inside has checked its budget."""
 
-    def with_neighbors(self, neighbors: Neighbors) -> Transformed:
+    def with_neighbors(self, neighbors: Neighbors) -> Self:
         """Return a copy with another neighboring relation, also for the mechanism inside."""
         return replace(self, neighbors=neighbors, mechanism=self.inside.with_neighbors(neighbors))
 

@@ -24,7 +24,7 @@ from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
     from pgmest.models.intervals import Interval
-    from pgmest.solvers.report import EstimationReport
+    from pgmest.solvers.report import EstimationReport, MaybeNone
 
 
 class ModelBase(ABC):
@@ -40,7 +40,7 @@ class ModelBase(ABC):
     domain: Domain
     total: float
     total_stddev: float | None = None
-    report: EstimationReport | None = None
+    report: EstimationReport | MaybeNone = None
 
     refittable_by: ClassVar[str] = ""
     """The call that makes a `Model`, which has error bars, of the same answers; empty for a kind that has them."""

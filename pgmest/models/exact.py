@@ -23,7 +23,7 @@ from pgmest.models.information import entropy, kl_divergence, log_probabilities
 from pgmest.models.refittable import KeptDraws
 from pgmest.queries import Kron
 from pgmest.sampling.facts import Facts, exact_facts
-from pgmest.solvers.report import EstimationReport
+from pgmest.solvers.report import EstimationReport, MaybeNone
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence, checked_likelihoods, impossible_evidence, restrict
@@ -70,7 +70,7 @@ class Model(Distribution):
 
     potentials: CliqueVector
     total: float
-    report: EstimationReport | None = None
+    report: EstimationReport | MaybeNone = None
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
     plan: PropagationPlan | None = None

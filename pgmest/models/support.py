@@ -25,7 +25,7 @@ from pgmest.queries import Kron
 from pgmest.sampling.controlled import controlled_counts
 from pgmest.sampling.facts import Facts, exact_facts, facts_scale, warn_of_unmet
 from pgmest.sampling.systematic import systematic
-from pgmest.solvers.report import EstimationReport
+from pgmest.solvers.report import EstimationReport, MaybeNone
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence, checked_likelihoods, impossible_evidence, unlikely
@@ -77,7 +77,7 @@ class SupportModel(Distribution):
     support: Support
     potentials: CliqueVector
     total: float
-    report: EstimationReport | None = None
+    report: EstimationReport | MaybeNone = None
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
     facts: tuple[Facts, ...] | None = None

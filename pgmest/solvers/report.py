@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from pgmest._base.html import html_text
 from pgmest.solvers.status import Status
+
+MaybeNone: TypeAlias = Any
+"""None in rare cases: the type of a report that only a model without an estimation lacks, so that no caller must check
+for None what `estimate` returns (named as in typeshed)."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def exponentiate(row):
     _exponentiate(row)
 
 
-def exp(points, kind=np.float64):
+def exp(points, kind: type = np.float64):
     found = np.array(points, dtype=kind)
     exponentiate(found)
     return found

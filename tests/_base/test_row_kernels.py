@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
@@ -64,7 +66,7 @@ def test_every_size_gives_what_numpy_gives(rows):
     found = np.zeros(3)
     call_all(one, other, 3.0, found)
     wanted = [rows[0] @ rows[1], (rows[0] + rows[1]).max(initial=-np.inf), rows[1].sum()]
-    close = {"rtol": 1e-5, "atol": 1e-4} if rows.dtype == np.float32 else {"rtol": 1e-13, "atol": 1e-12}
+    close: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-4} if rows.dtype == np.float32 else {"rtol": 1e-13, "atol": 1e-12}
     assert np.allclose(found, wanted, **close)
     assert np.allclose(one, 2 * rows[1], **close)
     assert np.allclose(other, rows[0] + 3 * rows[1], **close)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,13 @@ from pgmest.errors import ArgumentError
 
 pytest.importorskip("sklearn")
 
-from sklearn.base import clone
+from sklearn import base
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from pgmest.adapters.sklearn import DensityEstimator
+
+clone: Any = base.clone  # of which its annotations say that it may return a collection
 
 EXPERIMENT = {"backend": "simulation", "random_state": 0, "bounds": (-10, 10)}
 

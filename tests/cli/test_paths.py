@@ -4,6 +4,7 @@ import argparse
 import os
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,8 @@ def parsed(command: str, files: dict[str, str]) -> argparse.Namespace:
 
 def test_every_argument_that_names_a_file_is_known_here():
     for command in REQUIRED:
-        subparser = PARSER._subparsers._group_actions[0].choices[command]
+        actions: list[Any] = PARSER._subparsers._group_actions
+        subparser = actions[0].choices[command]
         named = {
             (action.option_strings or [action.dest])[0]
             for action in subparser._actions

@@ -350,7 +350,7 @@ def test_codes_of_the_wrong_shape_are_refused():
     with pytest.raises(ShapeError, match=r"^column 'sex': expected shape \(2,\), got \(1,\)\."):
         Dataset.from_codes([[0, 1], [1], [0, 1]], DOMAIN)
     with pytest.raises(ShapeError, match=r"^column 'age': expected shape \(records,\), got \(\)\."):
-        Dataset.from_codes(DOMAIN, DOMAIN)
+        Dataset.from_codes(DOMAIN, DOMAIN)  # pyright: ignore[reportArgumentType]
 
 
 def test_codes_without_records_or_attributes_are_fine():

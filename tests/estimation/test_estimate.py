@@ -313,15 +313,15 @@ AGE = pg.LinearMeasurement([1.0, 2.0, 3.0], "age", 1.0)
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: pg.estimate([np.ones(3)], DOMAIN), MeasurementError, "measurements[0] is a ndarray"),
+        (lambda: pg.estimate([np.ones(3)], DOMAIN), MeasurementError, "measurements[0] is a ndarray"),  # pyright: ignore[reportArgumentType]
         (lambda: pg.estimate([pg.LinearMeasurement([1, 2], "sxe", 1.0)], DOMAIN), UnknownAttributeError, "'sex'?"),
         (lambda: pg.estimate([AGE], DOMAIN, method="newton"), ArgumentError, "method='newton' is not valid"),
         (lambda: pg.estimate([AGE], DOMAIN, total=-3), ArgumentError, "total=-3 is not valid"),
         (lambda: pg.estimate([AGE], DOMAIN, total=float("nan")), ArgumentError, "total=nan is not valid"),
         (lambda: pg.estimate([AGE], DOMAIN, tolerance=-1), ArgumentError, "tolerance=-1 is not valid"),
-        (lambda: pg.estimate([AGE], DOMAIN, max_iterations=1.5), ArgumentError, "max_iterations=1.5 is not valid"),
+        (lambda: pg.estimate([AGE], DOMAIN, max_iterations=1.5), ArgumentError, "max_iterations=1.5 is not valid"),  # pyright: ignore[reportArgumentType]
         (lambda: pg.estimate([AGE], DOMAIN, loss="l3"), ArgumentError, "loss='l3' is not valid"),
-        (lambda: pg.estimate([AGE], DOMAIN, init=3), ArgumentError, "init=3 is not valid"),
+        (lambda: pg.estimate([AGE], DOMAIN, init=3), ArgumentError, "init=3 is not valid"),  # pyright: ignore[reportArgumentType]
         (lambda: pg.estimate([], DOMAIN), TotalError, "Pass total=..."),
         (lambda: pg.estimate([AGE], {"age": 3, "sex": 0}), pg.errors.DomainError, "positive integer"),
     ],
@@ -349,7 +349,7 @@ def test_a_tree_too_large_is_refused_before_anything_is_allocated():
 
 def test_every_named_method_is_in_the_table_of_the_docstring():
     for name in ("auto", *SOLVERS):
-        assert f"\n{name} " in inspect.getdoc(pg.estimate)  # which 3.13 stores without indentation
+        assert f"\n{name} " in (inspect.getdoc(pg.estimate) or "")  # which 3.13 stores without indentation
 
 
 def test_the_overloads_share_what_the_signature_says():

@@ -1,6 +1,7 @@
 """Raking: weights of respondents that meet control totals, against plain fitting and against linear programs."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ def plain(frame, margins, start, rounds=5000):
             for key, weight in zip(keys, weights, strict=True):
                 sums[key] = sums.get(key, 0.0) + weight
             for row, key in enumerate(keys):
-                wanted = totals[key if len(key) > 1 else key[0]]
+                wanted = totals[key[0] if len(key) == 1 else key]
                 weights[row] *= wanted / sums[key] if sums[key] else 0.0
     return weights
 
@@ -48,12 +49,13 @@ def test_weights_are_those_of_the_textbook(weights):
     assert isinstance(found, np.ndarray)
     assert np.allclose(found, plain(SURVEY, margins, np.asarray(start)), rtol=1e-6, atol=1e-9)
     for name, totals in margins.items():
-        sums = pd.Series(found).groupby(SURVEY[name]).sum()
+        sums: Any = pd.Series(found).groupby(SURVEY[name]).sum()
         assert all(abs(sums[label] - total) <= 1e-7 for label, total in totals.items())
 
 
 def test_two_way_controls():
-    margins = {("sex", "age"): {(s, a): 5.0 + 2 * i for i, (s, a) in enumerate((s, a) for s in SEX for a in AGE)}}
+    pairs = [(s, a) for s in SEX for a in AGE]
+    margins: dict[Any, dict[Any, float]] = {("sex", "age"): {pair: 5.0 + 2 * i for i, pair in enumerate(pairs)}}
     total = sum(margins["sex", "age"].values())
     margins["region"] = {label: share * total / 100 for label, share in REGION.items()}
     found = pg.rake(SURVEY, margins, "design")
@@ -63,7 +65,7 @@ def test_two_way_controls():
 def test_all_forms_of_controls_and_frames_give_the_same_weights():
     table = pd.crosstab(SURVEY["sex"], SURVEY["age"], values=SURVEY["design"] + 1, aggfunc="sum")
     pairs = {(s, a): table.loc[s, a] for s in table.index for a in table.columns}
-    long = table.stack().rename("n").reset_index()
+    long = pd.Series(table.stack(), name="n").reset_index()
     forms = [
         {("sex", "age"): pairs},
         {("sex", "age"): table},
@@ -183,7 +185,7 @@ def test_mistakes_of_weights_and_rows():
     with pytest.raises(ControlError, match="no respondents"):
         pg.rake(SURVEY.iloc[:0], {"sex": SEX})
     with pytest.raises(ArgumentError, match="another index"):
-        pg.rake(SURVEY, {"sex": SEX}, SURVEY["design"].sort_values())
+        pg.rake(SURVEY, {"sex": SEX}, pd.Series(SURVEY["design"]).sort_values())
     gaps = SURVEY.assign(sex=[None, *SURVEY["sex"][1:]])
     with pytest.raises(ControlError, match="1 respondent with sex in"):
         pg.rake(gaps, {"sex": SEX})
@@ -202,7 +204,7 @@ def test_small_surveys_against_linear_programs(seed):
     truth = generator.integers(0, 5, rows) if generator.random() < 0.7 else generator.integers(1, 9, rows)
     margins = {}
     for key in keys:
-        cells = frame.assign(n=truth).groupby(list(key))["n"].sum()
+        cells = pd.Series(frame.assign(n=truth).groupby(list(key))["n"].sum())
         noise = generator.permutation(len(cells)) if generator.random() < 0.3 else np.arange(len(cells))
         margins[key] = dict(
             zip((i if isinstance(i, tuple) else (i,) for i in cells.index), cells.to_numpy()[noise], strict=True)

@@ -193,12 +193,12 @@ def test_what_it_says_of_itself(wide):
 def test_wrong_arguments():
     data, measurements = noisy(CYCLE)
     with pytest.raises(ArgumentError, match="oracle='bethe' is not valid"):
-        pg.estimate(measurements, data.domain, oracle="bethe")
+        pg.estimate(measurements, data.domain, oracle="bethe")  # pyright: ignore[reportArgumentType, reportCallIssue]
     with pytest.raises(ArgumentError, match="differentiates through the oracle"):
         pg.estimate(measurements, data.domain, oracle="convex", method="lbfgs")
     support = pg.priors.Support(data)
     with pytest.raises(ArgumentError, match="with a support as prior"):
-        pg.estimate(measurements, data.domain, oracle="convex", prior=support)
+        pg.estimate(measurements, data.domain, oracle="convex", prior=support)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 def test_records_have_the_tables_that_no_tree_holds():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,17 +49,18 @@ def test_lines_go_through_medians_and_the_band_is_the_range():
     lines(axes, TABLE, "epsilon", "error", "method", order=("b", "missing", "a"), log="xy")
     drawn = {line.get_label(): line for line in axes.get_lines()}
     assert list(drawn) == ["b", "a"]
-    np.testing.assert_allclose(drawn["b"].get_ydata(), [0.1 * 2 + 0.2, 2 + 0.2])
+    np.testing.assert_allclose(np.asarray(drawn["b"].get_ydata()), [0.1 * 2 + 0.2, 2 + 0.2])
     assert axes.get_xscale() == axes.get_yscale() == "log"
-    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    band = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1]
     assert (band.min(), band.max()) == pytest.approx((0.2, 2.4))
 
 
 def test_dots_stand_side_by_side_in_the_order_asked_for():
     _, [axes] = panels(1)
-    dots(axes, TABLE[TABLE.epsilon == 1.0], "table", "error", "method", order=("a", "b"), places=("y", "x"))
+    dots(axes, TABLE.query("epsilon == 1.0"), "table", "error", "method", order=("a", "b"), places=("y", "x"))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["y", "x"]
-    first, second = (container.lines[0].get_xdata() for container in axes.containers)
+    containers: list[Any] = axes.containers
+    first, second = (container.lines[0].get_xdata() for container in containers)
     np.testing.assert_allclose(first, [offset(0, 2), 1 + offset(0, 2)])
     np.testing.assert_allclose(second - first, offset(1, 2) - offset(0, 2))
 

@@ -158,7 +158,8 @@ def test_rows_are_stored_and_run_once(results):
 
 
 def test_a_run_goes_on_from_the_published_table(results):
-    runs = Runs("x", [_Cell("one")], ("table",), lists=("path",))
+    cell = _Cell("one")
+    runs = Runs("x", [cell], ("table",), lists=("path",))
     Run().write_table("table", Run().table(runs))
     (results / "cells" / "x" / "one.json").unlink()
     both = Runs("x", [*runs.cells, _Cell("two")], ("table",), lists=("path",))
@@ -166,11 +167,12 @@ def test_a_run_goes_on_from_the_published_table(results):
     assert [(row["run"], row["value"], row["path"]) for row in Run().rows(both)] == [
         ("one", 1, [1.0, 0.5]), ("two", 1, [1.0, 0.5]),
     ]  # fmt: skip
-    assert runs.cells[0].runs == 1
+    assert cell.runs == 1
 
 
 def test_a_try_and_a_fresh_run_take_nothing_from_the_published_table(results):
-    runs = Runs("x", [_Cell("one")], ("table",), lists=("path",))
+    cell = _Cell("one")
+    runs = Runs("x", [cell], ("table",), lists=("path",))
     Run().write_table("table", Run().table(runs))
     (results / "cells" / "x" / "one.json").unlink()
     assert Run(quick=True, stored=True).rows(runs) == Run(fresh=True, stored=True).rows(runs) == []

@@ -1,6 +1,7 @@
 """Losses: values from their definitions on dense matrices, gradients from finite differences."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -263,7 +264,8 @@ def test_continuous_likelihoods_are_the_densities():
     from scipy import stats
 
     answers, counts = np.array([3.0, -1.0]), np.array([1.5, 2.0])
-    for noise, law in (("gaussian", stats.norm(scale=2.0)), ("laplace", stats.laplace(scale=2.0 / np.sqrt(2)))):
+    laws: dict[str, Any] = {"gaussian": stats.norm(scale=2.0), "laplace": stats.laplace(scale=2.0 / np.sqrt(2))}
+    for noise, law in laws.items():
         loss = NegativeLogLikelihood([LinearMeasurement(answers, "b", stddev=2.0, noise=noise)], DOMAIN)
         assert loss.flat_value_and_gradient(counts)[0] == pytest.approx(-law.logpdf(answers - counts).sum())
 
@@ -366,7 +368,9 @@ def test_make_loss_takes_names_classes_objects_and_functions():
     for name, kind in (("l2", L2Loss), ("l1", L1Loss), ("huber", HuberLoss), ("likelihood", NegativeLogLikelihood)):
         assert type(make_loss(name, measurements, DOMAIN)) is kind
     assert isinstance(make_loss(HuberLoss, measurements, DOMAIN), HuberLoss)
-    assert make_loss(lambda m, d: HuberLoss(m, d, threshold=2.0), measurements, DOMAIN).threshold == 2.0
+    loss = make_loss(lambda m, d: HuberLoss(m, d, threshold=2.0), measurements, DOMAIN)
+    assert isinstance(loss, HuberLoss)
+    assert loss.threshold == 2.0
     loss = L1Loss(measurements, DOMAIN)
     assert make_loss(loss, [], DOMAIN) is loss
 
@@ -374,6 +378,8 @@ def test_make_loss_takes_names_classes_objects_and_functions():
 def test_make_loss_takes_any_object_with_the_protocol():
     class Spread:
         cliques = (("b",),)
+        lipschitz: float
+        smooth: bool
 
         def value_and_gradient(self, marginals):
             return float((marginals[("b",)].values ** 2).sum()), 2 * marginals

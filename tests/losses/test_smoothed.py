@@ -123,6 +123,7 @@ def test_fractions_have_the_same_loss_as_counts():
     _, _, p, _ = problem(1)
     p = p[: loss.layout.cells]
     of_fractions = loss.of_fractions(50.0)
+    assert isinstance(of_fractions, L1Loss)
     (value, gradient), (same, steeper) = loss.flat_value_and_gradient(p), of_fractions.flat_value_and_gradient(p / 50)
     assert same == pytest.approx(value)
     np.testing.assert_allclose(steeper, 50 * gradient)

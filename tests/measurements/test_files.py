@@ -78,7 +78,7 @@ def test_the_noise_may_be_given_by_its_own_parameter(tmp_path):
     path = tmp_path / "m.json"
     noises = ["gaussian", "laplace", "discrete_gaussian", "discrete_laplace"]
     write(path, [{"clique": ["sex"], "values": [1, 2], "noise": noise, "scale": 2.0} for noise in noises])
-    stddevs = [measurement.stddev for measurement in load_measurements(path, DOMAIN)]
+    stddevs = [float(measurement.stddev) for measurement in load_measurements(path, DOMAIN)]
     np.testing.assert_allclose(stddevs, [2.0, 2 * np.sqrt(2), 2.0, 1 / (np.sqrt(2) * np.sinh(0.25))])
 
 

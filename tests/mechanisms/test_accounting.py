@@ -1,5 +1,7 @@
 """The conversion of (epsilon, delta) to a budget: tighter accounts give less noise, only where they are proven."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -72,7 +74,8 @@ def test_costs_that_are_decided_on_the_way_have_no_plan(name):
 
 
 def test_an_account_is_of_epsilon_and_delta():
-    for stated in ({"rho": 0.1}, {"epsilon": 1.0, "delta": 0}):
+    budgets: list[dict[str, Any]] = [{"rho": 0.1}, {"epsilon": 1.0, "delta": 0}]
+    for stated in budgets:
         with pytest.raises(ArgumentError, match="epsilon= with a positive delta="):
             made("MWEM", "gdp", **stated)
     with pytest.raises(ArgumentError, match="no tighter bound is known"):

@@ -12,6 +12,7 @@ from pgmest.mechanisms.exponential_selection import Candidate, distances, expone
 from pgmest.privacy import Curator, Epsilon, Rho
 from pgmest.workloads import Item
 from tests.mechanisms.auditing import DATA, DOMAIN
+from tests.privacy.amounts import rho
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 
@@ -96,7 +97,7 @@ def test_a_round_that_leaves_too_little_is_the_last():
 
     curator, chosen, _ = run(AsAsked(), Rho(1.0), measuring_share=0.5, selection=select)
     assert chosen == [("a",)] * 3
-    assert [entry.cost.rho for entry in curator.ledger] == pytest.approx(
+    assert [rho(entry.cost) for entry in curator.ledger] == pytest.approx(
         [0.05, 1 / 3, 0.05, 1 / 3, 0.05, 1 - 0.15 - 2 / 3]
     )
 

@@ -117,7 +117,7 @@ def test_a_model_that_only_projects_and_samples_will_do():
     assert result.answer(pg.Kron({"b": pg.queries.prefix(3)})).values.tolist() == [6, 11, 15]
     assert result.sample(2).records == 2
     with pytest.raises(QueryError, match=r"answers a pg\.Kron only"):
-        result.answer(np.eye(3))
+        result.answer(np.eye(3))  # pyright: ignore[reportArgumentType]
 
 
 def test_seeds_repeat_simulations():

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -133,16 +134,16 @@ def test_what_is_stated_for_the_recoded_mechanism_holds_for_both():
     steps = [lambda curator, spend: pg.transforms.merge(curator.domain, ("sex", "income>50K"), "both")]
     inside, five = Independent(rho=0.5), pg.privacy.AddRemove(5)
     for here, there in ((five, None), (None, five), (five, five)):
-        stated = {} if here is None else {"neighbors": here}
+        stated: dict[str, Any] = {} if here is None else {"neighbors": here}
         one = dataclasses.replace(inside, **({} if there is None else {"neighbors": there}))
         both = Transformed(mechanism=one, steps=steps, share=0.0, backend="simulation", **stated)
         assert (both.neighbors, both.inside.neighbors) == (five, five)
         assert (both.backend, both.inside.backend) == ("simulation", "simulation")
         result = both.fit(CENSUS, seed=0, progress=False)
         assert result.measurements[0].stddev > 5
-    for options in ({"neighbors": pg.privacy.Replace()}, {"neighbors": pg.privacy.AddRemove(2)}):
+    for other in (pg.privacy.Replace(), pg.privacy.AddRemove(2)):
         with pytest.raises(ArgumentError, match="stated in one of the two places"):
-            Transformed(mechanism=dataclasses.replace(inside, neighbors=five), **options)
+            Transformed(mechanism=dataclasses.replace(inside, neighbors=five), neighbors=other)
 
 
 @pytest.mark.parametrize("name", sorted(set(EVERY) - {"Transformed"}))

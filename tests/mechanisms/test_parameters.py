@@ -116,7 +116,7 @@ def test_numbers_of_numpy_are_numbers(name):
 def test_a_boolean_is_no_number_and_text_no_limit():
     for rounds in (True, 3.0, "3"):
         with pytest.raises(ArgumentError, match=r"rounds=.* it must be a positive integer, or None"):
-            AIM(rho=1.0, rounds=rounds)
+            AIM(rho=1.0, rounds=rounds)  # pyright: ignore[reportArgumentType]
     assert AIM(rho=1.0, rounds=np.int64(3)).rounds == 3  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="max_megabytes='x' is not valid: it must be a positive number"):
         AIM(rho=1.0, max_megabytes="x")  # type: ignore[arg-type]

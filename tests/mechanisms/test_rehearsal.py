@@ -229,13 +229,13 @@ class ClosedTerminal(io.StringIO):
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_terminal_that_is_closed_during_the_run_loses_no_answer(monkeypatch, interrupted):
     def interrupt(curator):
-        monkeypatch.setattr(sys, "stderr", ClosedTerminal())
-        sys.stderr.left = 0
+        terminal.left = 0
         if len(curator.ledger) == 2:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(sys, "stderr", ClosedTerminal())
+    terminal = ClosedTerminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
     mechanism = pg.mechanisms.Independent(rho=0.1, backend="simulation")
     result = mechanism.fit(DATA, seed=0, progress=interrupt if interrupted else None)
     assert len(result.measurements) == (1 if interrupted else 3)
-    assert sys.stderr.left < 0
+    assert terminal.left < 0

@@ -140,7 +140,7 @@ def test_rules_that_cannot_be_are_refused_before_anything_is_spent():
             mechanism.fit(DATA, progress=asked.append)
     assert asked == []
     with pytest.raises(ArgumentError, match="structural_zeros"):
-        pg.mechanisms.MST(rho=1.0, structural_zeros=["age"])
+        pg.mechanisms.MST(rho=1.0, structural_zeros=["age"])  # pyright: ignore[reportArgumentType]
 
 
 def test_what_was_paid_for_is_kept_where_the_rules_make_the_model_too_large(monkeypatch):

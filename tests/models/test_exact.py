@@ -194,7 +194,7 @@ class TestMarginals:
         with pytest.raises(CodeRangeError, match=r"^evidence b=2 is not a code of 'b': give an integer in 0\.\.1\.$"):
             model.project("a", given={"b": 2})
         with pytest.raises(CodeRangeError):
-            model.project("a", given={"b": 0.5})
+            model.project("a", given={"b": 0.5})  # pyright: ignore[reportArgumentType]
         with pytest.raises(UnknownAttributeError):
             model.project("a", given={"x": 0})
         with pytest.raises(QueryError) as caught:

@@ -163,7 +163,8 @@ def test_a_support_keeps_facts_in_files_and_says_what_it_misses(tmp_path):
     model.save(tmp_path / "model.npz")
     for other in (model, pg.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
         assert other.sample(seed=0).project("a").values.tolist() == [4, 3, 3]
-        assert sum(b.project("a").values for b in other.sample_batches(batch=3, seed=0)).tolist() == [4, 3, 3]
+        batches = other.sample_batches(batch=3, seed=0)
+        assert np.sum([batch.project("a").values for batch in batches], axis=0).tolist() == [4, 3, 3]
     broken = SupportModel(support, model.potentials, 10, measurements=(pg.LinearMeasurement.exact([5, 5], "b"), fact))
     with pytest.warns(UnmetFactsWarning, match="2 exact answers do not .* off by 1 at most and 2 in all") as caught:
         broken.sample(seed=0)

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError, UnknownAttributeError
 from pgmest.models.support import SupportModel
 from pgmest.priors import Support
+from tests.every_check import EVERY_CHECK
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2})
-few = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=40, deadline=None, suppress_health_check=EVERY_CHECK)
 
 
 def models(seed, cliques):

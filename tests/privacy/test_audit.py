@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,7 +131,8 @@ def test_outputs_always_apart_prove_much():
 
 
 def test_arguments_that_cannot_be():
-    for options in ({"trials": 3}, {"delta": 1.0}, {"confidence": 1.0}):
+    wrong: list[dict[str, Any]] = [{"trials": 3}, {"delta": 1.0}, {"confidence": 1.0}]
+    for options in wrong:
         with pytest.raises(ArgumentError, match=next(iter(options))):
             audit(lambda data, seed: 0.0, FEW, ADDED, **options)
     report = audit(lambda data, seed: 0.0, FEW, ADDED, trials=10, delta=0.1)

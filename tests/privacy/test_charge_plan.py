@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ from pgmest.privacy import (
 from pgmest.privacy.bounded_range import choice_mu
 from pgmest.privacy.charge_plan import LARGEST
 from pgmest.privacy.ledger import amounts, budget_of
+from pgmest.transforms.learned import rare_values
+from tests.privacy.amounts import rho
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 3, (300, 3)), {"a": 3, "b": 3, "c": 3})
 MST = ChargePlan(Fraction(2, 3), 13, Fraction(1, 39))
@@ -136,7 +139,7 @@ def test_recoded_records_share_the_plan():
     plan = ChargePlan(1)
     asked = planned(plan)
     first, second = asked.budget.split(2)
-    transform = pg.transforms.learned.rare_values(DATA.domain, asked.measure_all(["a", "b", "c"], first), 0.0)
+    transform = rare_values(DATA.domain, asked.measure_all(["a", "b", "c"], first), 0.0)
     recoded = asked.through(transform)
     recoded.measure("a", second)
     with pytest.raises(pg.errors.PgmestError):
@@ -159,7 +162,7 @@ def test_a_ledger_of_the_dataset_takes_a_planned_run_as_its_rho(tmp_path):
     asked.measure("a", budget * 0.5)
     asked.close()
     book.refresh()
-    assert book.committed.rho == pytest.approx(budget.rho / 2)
+    assert rho(book.committed) == pytest.approx(budget.rho / 2)
     assert budget_of(amounts(budget)) == budget
     assert book.runs[0].budget == budget
     with pytest.raises(ArgumentError, match="a plan covers one run"):
@@ -188,7 +191,7 @@ def test_parts_together_promise_what_each_does_where_there_is_one_kind():
     assert both > GDP(4 / 3 * budget.rho + 0.01).to_approx(1e-9).epsilon
     for wrong in ([], [Rho(0.1)], [0.1], [(MST, budget), "x"]):
         with pytest.raises(ArgumentError, match="parts"):
-            composed(wrong, 1e-9)
+            composed(wrong, 1e-9)  # pyright: ignore[reportArgumentType]
 
 
 def test_pure_parts_are_composed_by_the_library():
@@ -216,7 +219,8 @@ def exact_responses(number, epsilon, delta):
     def excess(at):
         return float(weights @ np.maximum(0.0, -np.expm1(at - sums))) - delta
 
-    return brentq(excess, 0.0, number * epsilon)
+    found: Any = brentq(excess, 0.0, number * epsilon)
+    return float(found)
 
 
 def test_without_the_library_it_says_what_is_missing(monkeypatch):
@@ -230,7 +234,7 @@ def test_without_the_library_it_says_what_is_missing(monkeypatch):
 def test_a_planned_budget_is_a_type_of_its_own():
     assert PlannedRho(0.1) + PlannedRho(0.2) == PlannedRho(0.1).above([Fraction(0.1) + Fraction(0.2)])
     with pytest.raises(BudgetTypeError):
-        PlannedRho(0.1) + Rho(0.1)
+        PlannedRho(0.1) + Rho(0.1)  # pyright: ignore[reportOperatorIssue]
 
 
 @pytest.mark.parametrize("backend", ["simulation", "opendp"])

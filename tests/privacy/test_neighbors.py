@@ -114,6 +114,7 @@ def test_answers_on_the_grid_are_exact():
     query = Kron({"a": rng.random((5, 6)), "b": rng.random((4, 7))})
     rounded, step = on_grid(query)
     counts = rng.integers(0, 10**6, (6, 7))
+    assert isinstance(rounded, Kron)
     integers = [np.rint(factor.matrix() * 2.0**30).astype(object) for factor in rounded.factors.values()]
     exact = integers[0] @ counts.astype(object) @ integers[1].T
     answers = rounded.apply(counts.astype(float))

@@ -13,6 +13,7 @@ from pgmest.privacy import AddRemove, ApproxDP, Epsilon, Replace, Rho
 from pgmest.privacy import noise as noise_module
 from pgmest.privacy.noise import Noise, OpenDP, Simulation, analytic_gaussian, cost_of, make_backend, noise_for
 from pgmest.privacy.selection import log_probabilities
+from tests.privacy.amounts import rho
 
 RELATIONS = st.sampled_from([AddRemove(), AddRemove(3), Replace(2)])
 QUERIES = st.sampled_from([None, [[1.0, 1.0], [0.0, 2.0]], [[3.0, -1.0]]])
@@ -48,7 +49,7 @@ def test_by_hand():
     assert noise_for(Rho(0.02), Replace(2)).stddev == pytest.approx(2 * math.sqrt(2) * 5)
     assert noise_for(Epsilon(0.5), AddRemove()).scale == pytest.approx(2.0)
     assert noise_for(ApproxDP(0.5, 0.0), AddRemove()) == noise_for(Epsilon(0.5), AddRemove())
-    assert cost_of(10.0, Rho, AddRemove()).rho == pytest.approx(0.005)
+    assert rho(cost_of(10.0, Rho, AddRemove())) == pytest.approx(0.005)
     assert noise_for(Rho(1.0), Replace(), [[1.0, 1.0]]).scale == 0.0
 
 

@@ -1,5 +1,7 @@
 """The audit in one run: its bound holds, grows with the privacy lost, and says what it could have shown."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -49,6 +51,7 @@ def test_p_values():
 
 
 def test_arguments_that_cannot_be():
-    for options in ({"guesses": 1}, {"guesses": 401}, {"delta": 1.0}, {"confidence": -1.0}):
+    wrong: list[dict[str, Any]] = [{"guesses": 1}, {"guesses": 401}, {"delta": 1.0}, {"confidence": -1.0}]
+    for options in wrong:
         with pytest.raises(ArgumentError, match=next(iter(options))):
             audited(1.0, **options)

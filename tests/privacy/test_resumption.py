@@ -22,7 +22,7 @@ DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 3, (50, 3)), {
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 
 
-def run(folder, ledger="people.ledger"):
+def run(folder, ledger: str | None = "people.ledger"):
     """Three requests that spend the budget; each answer is noted once it is handed out."""
     path = None if ledger is None else folder / ledger
     curator = Curator(DATA, Rho(0.75), journal=folder / "run", ledger=path, label="run")
@@ -56,7 +56,8 @@ def killed(folder, at):
 
 @FORK
 def test_a_run_that_dies_anywhere_is_finished_and_paid_for_once(tmp_path):
-    context, at, codes = multiprocessing.get_context("fork"), 0, [9]
+    context, at = multiprocessing.get_context("fork"), 0
+    codes: list[int | None] = [9]
     while codes[-1] == 9:
         folder = tmp_path / str(at)
         folder.mkdir()
@@ -213,7 +214,7 @@ def test_a_run_may_be_collected_while_its_ledger_is_locked(tmp_path):
 
     def work():
         curator = Curator(DATA, Rho(0.5), ledger=ledger)
-        curator.me = curator  # a cycle, which only the collector finds
+        vars(curator)["me"] = curator  # a cycle, which only the collector finds
         curator.measure("a", Rho(0.125))
         del curator
         with ledger._file.locked():

@@ -4,6 +4,7 @@ import gc
 import itertools
 import math
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def first_row(table):
 
 
 def test_functions_that_could_keep_what_they_see_are_refused():
-    seen = []
+    seen: Any = []
 
     class Keeps:
         """Has a state."""

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import pgmest as pg
 from pgmest.errors import ArgumentError, ScoreError, ShapeError
 from pgmest.privacy import ApproxDP, Epsilon, Rho
 from pgmest.privacy.accesses import Choice
@@ -14,6 +15,7 @@ from pgmest.privacy.selection import STEPS, noise_scale, selection_epsilon
 
 BACKENDS = pytest.mark.parametrize("backend", [Simulation(0), OpenDP()], ids=["simulation", "opendp"])
 SCORES = np.array([0.0, 1.0, 3.0])
+DATA = pg.Dataset.from_codes([[0]], {"a": 2})  # which the scores do not depend on
 
 
 def access(scores, candidates, sensitivity, spend):
@@ -22,7 +24,7 @@ def access(scores, candidates, sensitivity, spend):
 
 
 def choose(scores, candidates, sensitivity, spend, backend, request):
-    return access(scores, candidates, sensitivity, spend).answer(None, backend, request)
+    return access(scores, candidates, sensitivity, spend).answer(DATA, backend, request)
 
 
 def exponential_mechanism(scores, epsilon):
@@ -59,7 +61,7 @@ def test_choices_follow_their_distribution(backend, spend, expected):
     seen = np.bincount(picks, minlength=3) / trials
     assert np.abs(seen - expected).max() < 5 * math.sqrt(0.25 / trials)
     assert seen.sum() == 1.0
-    assert np.exp(access(SCORES * 7, 3, 7.0, spend).log_probabilities(None)) == pytest.approx(expected, abs=1e-5)
+    assert np.exp(access(SCORES * 7, 3, 7.0, spend).log_probabilities(DATA)) == pytest.approx(expected, abs=1e-5)
 
 
 def test_monotone_scores_need_half_the_noise():

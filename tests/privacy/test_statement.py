@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
@@ -10,7 +11,7 @@ import pgmest as pg
 from pgmest import transforms
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import AIM, MST, Independent, Transformed
-from pgmest.privacy import GDP, AddRemove, ApproxDP, Epsilon, Ledger, PlannedRho, Replace, Rho, Statement
+from pgmest.privacy import GDP, AddRemove, ApproxDP, Budget, Epsilon, Ledger, PlannedRho, Replace, Rho, Statement
 from pgmest.privacy.budgets import at_most_text
 from pgmest.privacy.ledger import Entry
 from pgmest.privacy.statement import PrivacyStatement
@@ -26,7 +27,9 @@ def ledger(budget, insecure=False):
 def test_epsilon_and_delta_come_first_with_what_they_mean():
     mechanism = MST(epsilon=1.0, delta=1e-9)
     found = PrivacyStatement.of(mechanism, ledger(mechanism.budget()), schema="people.yaml")
-    rho = mechanism.budget().rho
+    budget = mechanism.budget()
+    assert isinstance(budget, Rho)
+    rho = budget.rho
     assert found.promise == f"(1, 1e-09)-differential privacy, spent as {at_most_text(rho, 4)}-zCDP"
     assert found.rows()[0] == ("promise", found.promise)
     assert found.rows()[2:4] == [("mechanism", "MST"), ("schema", "people.yaml")]
@@ -131,11 +134,15 @@ def test_every_mechanism_states_what_its_ledger_says(name, accounting):
                 assert found.epsilon == budget["epsilon"]
                 assert "standard deviations" not in found.meaning
                 if not isinstance(spent, Epsilon | PlannedRho):
+                    assert found.epsilon is not None
+                    assert found.delta is not None
                     assert spent.to_approx(found.delta).epsilon <= found.epsilon * (1 + 1e-6)
 
 
 class Composed(Independent):
     """A mechanism of a caller whose budget is not the one that its parameters state."""
+
+    own_budget: ClassVar[Budget]
 
     def budget(self):
         return self.own_budget
@@ -170,7 +177,7 @@ def test_a_threshold_is_part_of_a_promise_without_epsilon():
 @pytest.mark.parametrize("values", [["F", "M"], "bought"])
 @pytest.mark.parametrize("accounting", ["auto", "gdp"])
 def test_a_transformed_mechanism_fits_a_schema_and_says_what_it_promises(values, accounting):
-    budget = {"epsilon": 20.0, "delta": 1e-6}
+    budget: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-6}
     table = pd.DataFrame({"a": [0, 1, 2, 2] * 100, "s": ["F", "M"] * 200})
     texts = {"type": "categorical", "values": values, "other": "else"}
     columns = {"a": {"type": "integer", "min": 0, "max": 2}, "s": texts}

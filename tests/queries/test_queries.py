@@ -117,7 +117,7 @@ def test_a_matrix_is_copied_and_read_only():
     matrix[0, 0] = 5
     assert query.matrix()[0, 0] == 1
     with pytest.raises(ValueError, match="read-only"):
-        query.values[0, 0] = 5
+        query.matrix()[0, 0] = 5
 
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -158,10 +158,10 @@ def test_kron_takes_pairs_and_every_kind_of_matrix():
     ("make", "text"),
     [
         (lambda: queries.prefix(0), "a query needs a positive integer number of values n, got 0."),
-        (lambda: queries.identity(2.5), "a query needs a positive integer number of values n, got 2.5."),
+        (lambda: queries.identity(2.5), "a query needs a positive integer number of values n, got 2.5."),  # pyright: ignore[reportArgumentType]
         (lambda: queries.identity(True), "a query needs a positive integer number of values n, got True."),
         (lambda: queries.point(3, 3), "code must be an integer in 0..2, got 3."),
-        (lambda: queries.point(3, "x"), "code must be an integer in 0..2, got 'x'."),
+        (lambda: queries.point(3, "x"), "code must be an integer in 0..2, got 'x'."),  # pyright: ignore[reportArgumentType]
         (lambda: queries.interval(3, 2, 5), "stop must be an integer in 0..3, got 5."),
         (
             lambda: queries.interval(3, 2, 2),
@@ -178,7 +178,7 @@ def test_kron_takes_pairs_and_every_kind_of_matrix():
         ),
         (lambda: queries.compress(2, [0, -1]), "a group of compress must be an integer from 0, got -1."),
         (lambda: queries.compress(2, [0, 3], count=2), "a group of compress must be an integer in 0..1, got 3."),
-        (lambda: queries.compress(2, lambda code: "x"), "a group of compress must be an integer from 0, got 'x'."),
+        (lambda: queries.compress(2, lambda code: "x"), "a group of compress must be an integer from 0, got 'x'."),  # pyright: ignore[reportArgumentType]
         (lambda: queries.mean(2, [1.0]), "the values of the codes: expected shape (2,), got (1,)."),
         (
             lambda: queries.mean(2, [1.0, np.nan]),
@@ -214,7 +214,7 @@ def test_kron_takes_pairs_and_every_kind_of_matrix():
             lambda: Kron({"a": [[1.0, np.nan, 0.0]]}),
             "the query on 'a': the query matrix holds NaN or infinite entries; give finite numbers.",
         ),
-        (lambda: Kron([(1, [[1.0]])]), "the attributes of a Kron must be strings, got 1."),
+        (lambda: Kron([(1, [[1.0]])]), "the attributes of a Kron must be strings, got 1."),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_a_query_that_cannot_be_says_why(make, text):
@@ -227,7 +227,7 @@ def test_an_operator_needs_its_transpose():
     from scipy.sparse.linalg import LinearOperator
 
     with pytest.raises(QueryError, match=r"of shape \(1, 2\) cannot be used: .*Give it matvec and rmatvec"):
-        as_query(LinearOperator((1, 2), matvec=lambda x: x[:1], dtype=float))
+        as_query(LinearOperator((1, 2), matvec=lambda x: x[:1], dtype=float))  # pyright: ignore[reportCallIssue]
 
 
 def test_a_kron_that_does_not_fit_says_why():

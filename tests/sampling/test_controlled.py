@@ -1,6 +1,7 @@
 """Controlled rounding: records hold exact answers wherever whole numbers can, and miss them by the least elsewhere."""
 
 import warnings
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -75,15 +76,16 @@ def least_miss(model, measurements, n):
         query = np.eye(m.rows) if m.query is None else m.query.matrix()
         rows.append(query[m.exact_rows][:, cell])
         wanted.append(m.low[m.exact_rows])
-    matrix, values = np.concatenate(rows), np.concatenate(wanted)
+    matrix, values = np.concatenate(rows), cast(Any, np.concatenate(wanted))
     facts = len(values) - 1
     slack = np.concatenate([np.zeros((1, facts)), np.eye(facts)])
     most = np.where(model.joint.values.reshape(-1) > 0, np.inf, 0.0)
+    anything: Any = np.concatenate([most, np.full(2 * facts, np.inf)])
     found = milp(
         np.concatenate([np.zeros(cells), np.ones(2 * facts)]),
         integrality=np.repeat([1, 0], [cells, 2 * facts]),
         constraints=LinearConstraint(np.concatenate([matrix, slack, -slack], axis=1), values, values),
-        bounds=Bounds(0.0, np.concatenate([most, np.full(2 * facts, np.inf)])),
+        bounds=Bounds(0.0, anything),
     )
     return found.fun
 
@@ -172,7 +174,7 @@ def test_all_batches_together_hold_the_facts(chain):
     batches = list(model.sample_batches(batch=70, seed=1))
     assert [batch.records for batch in batches] == [70] * 5 + [50]
     for measurement in measurements[:2]:
-        found = sum(batch.project(measurement.clique).values for batch in batches)
+        found = np.sum([batch.project(measurement.clique).values for batch in batches], axis=0)
         assert found.tolist() == measurement.low.tolist()
 
 
@@ -245,7 +247,7 @@ def test_independent_records_do_not_regard_facts(chain):
 def test_a_model_without_facts_draws_what_it_always_drew(chain):
     model, _ = chain
     plain = pg.Model(model.potentials, model.total, facts=())
-    noisy = [m for m in model.measurements if m.noisy]
+    noisy = tuple(m for m in model.measurements if m.noisy)
     assert (
         plain.sample(seed=3).codes == pg.Model(model.potentials, 400, measurements=noisy).sample(seed=3).codes
     ).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -44,7 +45,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def checked(table=TABLE, schema=SCHEMA):
+def checked(table: Any = TABLE, schema=SCHEMA):
     found = Schema.parse(schema).check(table)
     return found, {column.name: column for column in found.columns}
 

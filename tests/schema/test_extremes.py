@@ -7,6 +7,7 @@ every `BaseException` is a failure.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -94,13 +95,13 @@ ENGINES = {
 }
 
 
-def table_of(physical: str, numbers: list[int | None]) -> pa.Table:
+def table_of(physical: str, numbers: Sequence[int | None]) -> pa.Table:
     kind, stored, _, _ = PHYSICAL[physical]
     column = pa.array(numbers, stored)
     return pa.table(dict.fromkeys(DECLARED, column if kind == stored else column.view(kind)))
 
 
-def built(engine: str, physical: str, numbers: list[int | None]) -> Any:
+def built(engine: str, physical: str, numbers: Sequence[int | None]) -> Any:
     """Return the table of an engine, or None where the library itself cannot hold the values."""
     try:
         return ENGINES[engine](table_of(physical, numbers))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from functools import reduce
+from operator import add
+from typing import Any
 from unittest import mock
 
 import duckdb
@@ -81,11 +84,16 @@ def schema_of(description: dict) -> Schema:
     raise AssertionError
 
 
+def bounded(column: Any) -> list[int]:
+    """Return the whole numbers of a column."""
+    return list(range(int(column.low), int(column.high) + 1))
+
+
 def all_rows(schema: Schema, names: str) -> pd.DataFrame:
     """Every row of whole numbers and nulls within the bounds."""
     values = []
     for column in schema.described:
-        held = list(range(int(column.low), int(column.high) + 1))
+        held = bounded(column)
         values.append([*held, None] if column.missing else held)
     return pd.DataFrame(list(itertools.product(*values)), columns=list(names)).astype("Int64")
 
@@ -205,7 +213,8 @@ def test_differences_are_from_a_reference_that_was_changed_itself(outside):
     columns["birth"] = {"type": "integer", "min": 0, "max": 50, "width": 50, "missing": True}
     described = {"columns": columns, "constraints": [{"ordered": ["birth", "admission", "discharge"]}]}
     schema = Schema.from_dict(described)
-    assert schema.column("discharge").reference.name == "admission"
+    discharge: Any = schema.column("discharge")
+    assert discharge.reference.name == "admission"
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.integers(0, 51, (300, 3)), columns=list(columns)).astype("Int64")
     table = table.mask(rng.random(table.shape) < 0.1)
@@ -323,7 +332,7 @@ def with_totals(schema: Schema, rows: pd.DataFrame) -> pd.DataFrame:
         rows[one.name] = sum(rows[part] for part in one.parts)
         low, high = one.bounds
         held &= rows[one.name].isna().to_numpy() | rows[one.name].between(low, high).to_numpy(dtype=bool, na_value=True)
-    return rows[held]
+    return pd.DataFrame(rows[held])
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -335,7 +344,7 @@ def test_exactly_the_codes_without_totals_are_impossible(description, measured):
     computed = {one.name for one in schema.sums if not one.measured}
     assert computed == (set() if measured and totals == {"t"} else totals)
     assert list(schema.domain) == [name for name in "abcst" if name not in computed]
-    held = {column.name: [*range(int(column.low), int(column.high) + 1)] for column in schema.described}
+    held = {column.name: bounded(column) for column in schema.described}
     values = [[*held[name], *([None] if description["columns"][name].get("missing") else [])] for name in "abc"]
     rows = pd.DataFrame(list(itertools.product(*values)), columns=list("abc")).astype("Int64")
     rows = rows.assign(s=pd.NA) if "s" not in totals else rows
@@ -357,7 +366,7 @@ def test_exactly_the_codes_without_totals_are_impossible(description, measured):
 
 
 def adds_up(schema: Schema, table: pd.DataFrame) -> bool:
-    sums_of_parts = {one.name: sum(table[part] for part in one.parts) for one in schema.sums}
+    sums_of_parts = {one.name: reduce(add, (table[part] for part in one.parts)) for one in schema.sums}
     return all(table[name].equals(total.astype(table[name].dtype)) for name, total in sums_of_parts.items())
 
 

@@ -6,14 +6,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmest.data.frames import write_frame
 from pgmest.schema import Schema
+from tests.every_check import EVERY_CHECK
 from tests.schema.strategies import schemas_with_data
 
-few = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=60, deadline=None, suppress_health_check=EVERY_CHECK)
 
 
 @few

@@ -19,7 +19,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -27,6 +27,7 @@ from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import write_frame
 from pgmest.data.values import Values
 from pgmest.schema import Schema
+from tests.every_check import EVERY_CHECK
 
 BIG = 2**53
 
@@ -216,7 +217,7 @@ def of_engine(value: Any, physical: str) -> Any:
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
 @pytest.mark.parametrize("physical", ["bool", "int64", "float64", "decimal", "text", "categories", "date", "timestamp"])
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=EVERY_CHECK)
 @given(data=st.data())
 def test_files_read_in_pieces(tmp_path_factory, ending, physical, data):
     kind, common, others = PHYSICAL[physical]

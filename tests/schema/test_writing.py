@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow.csv
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pgmest.data.dataset import Dataset
@@ -17,9 +17,10 @@ from pgmest.data.table_file import TableFile
 from pgmest.errors import ArgumentError, SchemaError
 from pgmest.schema import Schema
 from pgmest.schema.writing import check_writable
+from tests.every_check import EVERY_CHECK
 from tests.schema import strategies
 
-few = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=60, deadline=None, suppress_health_check=EVERY_CHECK)
 
 NOTATIONS = (
     {"ignore": ["€", "."], "decimal": ","},

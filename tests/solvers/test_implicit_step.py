@@ -25,7 +25,7 @@ def objective(problem: Problem, prior: np.ndarray, strength: float, theta: np.nd
     p, at_theta = problem.marginals(theta)
     finite = np.isfinite(prior)
     divergence = (theta - prior)[finite] @ p[finite] - at_theta + at_prior
-    return problem.loss_and_gradient(p)[0] + strength * divergence
+    return float(problem.loss_and_gradient(p)[0] + strength * divergence)
 
 
 @given(problem=problems(), seed=st.integers(0, 5), strength=st.sampled_from([1e-2, 1.0, 1e2, 1e4]))

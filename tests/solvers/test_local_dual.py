@@ -9,6 +9,7 @@ import pgmest as pg
 from pgmest._base.threads import set_threads
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.losses import make_loss
+from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers import local_dual
 from pgmest.solvers.local_dual import LocalDual
 from pgmest.tables.clique_vector import Layout
@@ -28,6 +29,7 @@ def problem(cliques, sizes, seed, varied):
         measurements.append(pg.LinearMeasurement(rng.normal(5.0, 9.0, shape), clique, stddev))
     loss = make_loss("l2", measurements, domain).of_fractions(40.0)
     oracle = RegionOracle(Layout.of(domain, loss.cliques), "convex")
+    assert isinstance(loss, WeightedSquares)
     return LocalDual(oracle.tables, loss), loss, oracle.tables
 
 

@@ -13,6 +13,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from pgmest.solvers import MirrorDescent
+from pgmest.solvers.mirror_descent import Rule
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2})
 CLIQUES = (("a", "b"), ("b", "c"))
@@ -90,7 +91,8 @@ def test_constant_steps_of_one_over_the_lipschitz_constant_never_raise_the_loss(
 def test_all_three_rules_reach_the_minimum_of_the_squares():
     measurements = noisy(1)
     best = pg.estimate(measurements, DOMAIN, total=50, tolerance=1e-9).report.loss
-    for rule, enough in (("line_search", 1e-5), ("constant", 1e-4), ("decreasing", 0.2)):
+    rules: list[tuple[Rule, float]] = [("line_search", 1e-5), ("constant", 1e-4), ("decreasing", 0.2)]
+    for rule, enough in rules:
         report = pg.estimate(
             measurements, DOMAIN, total=50, method=MirrorDescent(rule=rule), tolerance=0, max_iterations=3000
         ).report

@@ -67,6 +67,7 @@ def test_are_the_same_steps(cliques, seed, base):
     """Also on measurements of different precision, repeated ones, and cliques that only the prior has."""
     problem, solver = problem_of(cliques, seed, base), AcceleratedMirrorDescent(epoch=25)
     state = solver.start(problem, problem.base.copy())
+    assert isinstance(state.passes, FusedSquaresPasses)
     state.passes = Both(state.passes)
     for _ in range(60):
         state = solver.step(problem, state)
@@ -87,5 +88,6 @@ def test_other_losses_and_penalties_are_not_taken_for_squares():
     penalized = AcceleratedMirrorDescent(penalty=EntropyPenalty(problem.base, 1.0, 0.0))
     assert penalized.start(problem, problem.base).passes is SEPARATE_PASSES
     squares = problem.loss
+    assert isinstance(squares, WeightedSquares)
     problem.loss = Other(squares.layout, squares.target, squares.precision, squares.constant, squares.noise_floor)
     assert AcceleratedMirrorDescent().start(problem, problem.base).passes is SEPARATE_PASSES

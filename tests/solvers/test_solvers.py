@@ -25,12 +25,15 @@ DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4})
 LOOP = [("a", "b"), ("b", "c"), ("a", "c")]
 
 
+def measured_for(name, seed=0) -> list[pg.LinearMeasurement]:
+    if name != "ipf":
+        return noisy(DOMAIN, LOOP, np.random.default_rng(seed), 3.0)
+    table = np.random.default_rng(seed).dirichlet(np.full(24, 0.5)) * 100
+    return [pg.LinearMeasurement(marginal_matrix(DOMAIN, c) @ table, c, 1.0) for c in LOOP]
+
+
 def problem_for(name, seed=0):
-    if name == "ipf":
-        table = np.random.default_rng(seed).dirichlet(np.full(24, 0.5)) * 100
-        measured = [pg.LinearMeasurement(marginal_matrix(DOMAIN, c) @ table, c, 1.0) for c in LOOP]
-    else:
-        measured = noisy(DOMAIN, LOOP, np.random.default_rng(seed), 3.0)
+    measured = measured_for(name, seed)
     loss = L1Loss if name == "smoothing" else L2Loss
     return Problem.of(loss(measured, DOMAIN), 100.0)
 
@@ -69,10 +72,10 @@ def test_so_do_those_of_tables_that_agree(cliques):
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "mirror_flow"])
 @pytest.mark.parametrize("limit", [0, 1, 7])
 def test_the_callback_is_called_once_for_each_iteration(name, limit):
-    problem, seen = problem_for(name), []
+    seen = []
     loss = "l1" if name == "smoothing" else "l2"
     report = pg.estimate(
-        noisy(DOMAIN, LOOP, np.random.default_rng(0), 3.0) if name != "ipf" else problem._loss_of_counts.measurements,
+        measured_for(name),
         DOMAIN, total=100.0, loss=loss, method=name, tolerance=0, max_iterations=limit,
         callback=lambda progress: seen.append(progress.iteration),
     ).report  # fmt: skip

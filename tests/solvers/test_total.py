@@ -1,5 +1,7 @@
 """The estimated number of records: unbiased, of least variance, or refused."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -148,7 +150,7 @@ def test_a_subset_and_its_complement_determine_the_total_together():
 )
 def test_a_noisy_total_is_at_least_one_record_or_a_standard_error(values, stddev, expected):
     estimate = estimate_total([LinearMeasurement(values, "b", stddev=stddev)], DOMAIN)
-    assert estimate == TotalEstimate(pytest.approx(expected), pytest.approx(stddev * np.sqrt(2)))
+    assert astuple(estimate) == pytest.approx((expected, stddev * np.sqrt(2)))
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [0.21, 0.42], [3.0, 4.0], [0.0, 1e9]])
@@ -169,7 +171,7 @@ def test_an_exact_subset_and_its_complement_determine_the_total_beside_noise():
         LinearMeasurement.exact([12.0], "a", query=queries.subset(3, [1, 2])),
         LinearMeasurement([90.0], "a", stddev=0.01, query=queries.subset(3, [0])),
     ]
-    assert estimate_total(measurements, DOMAIN) == TotalEstimate(pytest.approx(42.0, abs=1e-9), 0.0)
+    assert astuple(estimate_total(measurements, DOMAIN)) == (pytest.approx(42.0, abs=1e-9), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_percentages_of_any_table_of_counts_state_its_total(seed):
             shares = np.round(100 * truth / of, decimals)
             made = LinearMeasurement.percentages(shares, ("a", "c"), of, decimals)
             assert made.stated_total == truth.sum()
-            assert np.all((made.low <= truth.reshape(-1)) & (truth.reshape(-1) <= made.high))
+            assert np.all((made.low <= truth.reshape(-1)) & (made.high >= truth.reshape(-1)))
             assert estimate_total([made], DOMAIN).value == truth.sum()
 
 
@@ -308,4 +310,4 @@ def test_a_measurement_of_another_domain_is_refused():
 )  # fmt: skip
 def test_answers_without_noise_need_a_least_total(facts, least):
     noisy = LinearMeasurement([100.0], (), stddev=5.0)
-    assert estimate_total([*facts, noisy], DOMAIN) == TotalEstimate(max(100.0, least), pytest.approx(5.0))
+    assert astuple(estimate_total([*facts, noisy], DOMAIN)) == (max(100.0, least), pytest.approx(5.0))

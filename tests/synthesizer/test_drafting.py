@@ -7,6 +7,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError, SchemaError
 from pgmest.privacy import DatasetLedger, Rho
+from tests.privacy.amounts import rho
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -35,7 +36,7 @@ def test_the_schema_is_bought_first_and_kept(tmp_path):
     ledger = synthesizer.ledger_
     bought = [entry for entry in ledger if entry.label.startswith(("age: ", "job: "))]
     assert bought == list(ledger)[: len(bought)]
-    assert sum(entry.cost.rho for entry in bought) <= 0.2 * ledger.budget.rho * (1 + 1e-9)
+    assert sum(rho(entry.cost) for entry in bought) <= 0.2 * rho(ledger.budget) * (1 + 1e-9)
     assert ledger.remaining / ledger.budget < 1e-6
     assert ledger.threshold_delta == pytest.approx(0.5e-9)
     assert pg.privacy.Rho.of(2.0, 0.5e-9) == ledger.budget

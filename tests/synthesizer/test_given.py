@@ -1,6 +1,7 @@
 """Rows with given values: values, sets and ranges, in every kind of model, and errors that name the nearest value."""
 
 import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ def frame():
 
 @pytest.fixture(scope="module", params=["mst", "lamp", "priview"])
 def fitted(request, frame):
-    options = {"estimator": "original"} if request.param == "priview" else {}
+    options: dict[str, Any] = {"estimator": "original"} if request.param == "priview" else {}
     return pg.Synthesizer(request.param, epsilon=10.0, backend="simulation", **options).fit(frame, SCHEMA, seed=0)
 
 

@@ -182,8 +182,8 @@ def test_a_sensitivity_that_is_too_small_is_seen(broken, monkeypatch):
     if broken:
         monkeypatch.setattr("pgmest.synthesizer.purchase._off_center", lambda below: 2.5 * below[:-1])
     schema = Schema.from_dict({"columns": {"x": {"type": "integer", "min": 0, "max": "bought"}}})
-    tables = [RawTable.of(pd.DataFrame({"x": [1] * count}), schema) for count in (3, 4)]
-    witness = Witness(*tables, Epsilon(1.0), backend="simulation", seed=0)
+    one, two = (RawTable.of(pd.DataFrame({"x": [1] * count}), schema) for count in (3, 4))
+    witness = Witness(one, two, Epsilon(1.0), backend="simulation", seed=0)
     purchase(witness, schema, Epsilon(1.0))
     assert bool(witness.excessive) == broken
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,10 +13,12 @@ from pgmest.errors import ArgumentError
 
 pytest.importorskip("sklearn")
 
-from sklearn.base import clone
+from sklearn import base
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
+
+clone: Any = base.clone  # of which its annotations say that it may return a collection
 
 TABLE = pd.DataFrame({"age": [23, 41, 67, 35] * 50, "sex": ["F", "M", "F", "M"] * 50})
 SCHEMA = {
@@ -74,7 +78,8 @@ def test_the_constructor_keeps_its_arguments_as_they_are():
         "backend": "simulation",
     }
     assert pg.Synthesizer(**params).get_params() == params
-    assert pg.Synthesizer("magic", epsilon=-1.0, rho="much", thresold=2).get_params()["thresold"] == 2
+    kept = pg.Synthesizer("magic", epsilon=-1.0, rho="much", thresold=2)  # pyright: ignore[reportArgumentType]
+    assert kept.get_params()["thresold"] == 2
 
 
 @pytest.mark.parametrize(
@@ -95,6 +100,7 @@ def test_parameters_are_set_by_name_and_checked_by_fit():
     assert made.set_params(mechanism="mst", epsilon=None, rho=0.5, threshold=2.0) is made
     assert made.fit(TABLE, SCHEMA, seed=0) is made
     check_is_fitted(made)
+    assert isinstance(made.result_.mechanism, pg.mechanisms.MST)
     assert made.result_.mechanism.threshold == 2.0
     with pytest.raises(ArgumentError, match="'thresold' is not a parameter of MST"):
         clone(made).set_params(thresold=2).fit(TABLE, SCHEMA)

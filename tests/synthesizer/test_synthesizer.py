@@ -10,6 +10,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError, DomainError, ImpossibleModelError, SchemaError
 from pgmest.mechanisms.registry import mechanism_names, named_mechanism
+from tests.privacy.amounts import rho
 
 SCHEMA = {
     "columns": {
@@ -225,6 +226,7 @@ def test_a_mechanism_around_another_follows_the_unit_too():
     inside = pg.mechanisms.Independent(rho=1.0, backend="simulation")
     result = pg.mechanisms.Transformed(mechanism=inside, share=0.0).fit(data, seed=0)
     assert result.mechanism.neighbors.records == 3
+    assert isinstance(result.mechanism, pg.mechanisms.Transformed)
     assert result.mechanism.mechanism.neighbors.records == 3
 
 
@@ -250,5 +252,5 @@ def test_a_fit_replaces_the_model_of_a_file(tmp_path):
     again = pg.Synthesizer.load(tmp_path / "m.npz").set_params(mechanism="independent", rho=0.1, backend="simulation")
     again.fit(visits(), VISITS, seed=0)
     assert again.model_ is again.result_.model
-    assert again.ledger_.budget.rho == again.privacy_["rho"] == 0.1
+    assert rho(again.ledger_.budget) == again.privacy_["rho"] == 0.1
     assert "fitted" in repr(again)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,7 +154,8 @@ def test_flat_values_are_read_only_and_not_copied():
 
 def test_other_layouts_in_memory_are_copied_to_contiguous_float64():
     layout = Layout.of(DOMAIN, [("b",)])
-    for values in (np.arange(6)[::2], np.arange(0, 6, 2, dtype=np.float32), [0, 2, 4]):
+    layouts: list[Any] = [np.arange(6)[::2], np.arange(0, 6, 2, dtype=np.float32), [0, 2, 4]]
+    for values in layouts:
         theta = CliqueVector.of(layout, values)
         assert theta.flat.dtype == np.float64
         assert theta.flat.flags.c_contiguous

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -257,7 +258,7 @@ def test_sizes_must_agree():
 
 
 def test_numbers_act_on_each_cell():
-    f = Factor({"a": 2}, [1, 2])
+    f: Any = Factor({"a": 2}, [1, 2])
     for number in (2, 2.0, np.float64(2), np.int64(2)):
         results = [f + number, number + f, f - number, number - f, f * number, number * f, f / number, number / f]
         expected = [[3, 4], [3, 4], [-1, 0], [1, 0], [2, 4], [2, 4], [0.5, 1], [2, 1]]

@@ -10,6 +10,7 @@ from pgmest import transforms
 from pgmest.errors import ArgumentError, DomainError, ShapeError
 from pgmest.privacy import Curator, Rho
 from pgmest.transforms import Column, Derived, Transform
+from tests.privacy.amounts import rho
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 2})
 
@@ -119,14 +120,20 @@ def test_products_stay_products_through_transforms_of_single_attributes():
     first = there()
     second = transforms.Transform(first.after, {f"no {n}": transforms.Column((n,), [1, 0]) for n in first.after})
     clique = second.after.attributes[::-1]
-    pulled = first.pull_back(second.pull_back(pg.LinearMeasurement(np.arange(32.0), clique, 1.0)))
+    inner = second.pull_back(pg.LinearMeasurement(np.arange(32.0), clique, 1.0))
+    assert inner is not None
+    pulled = first.pull_back(inner)
+    assert pulled is not None
     assert pulled.clique == tuple("edcba")
+    assert isinstance(pulled.query, pg.Kron)
     for factor in pulled.query.factors.values():
         expected = np.zeros((2, 101))
         expected[0, :100] = expected[1, 100] = 1.0  # code 1 of "no a" is that a is missing
         np.testing.assert_array_equal(factor.matrix(), expected)
     ranges = pg.Kron({"no b": pg.queries.prefix(2), "no d": [[1.0, -1.0]]})
     pulled = second.pull_back(pg.LinearMeasurement([1.0, 2.0], ("no b", "no d"), 1.0, ranges))
+    assert pulled is not None
+    assert isinstance(pulled.query, pg.Kron)
     np.testing.assert_array_equal(pulled.query.factors["b"].matrix(), [[0, 1], [1, 1]])
     np.testing.assert_array_equal(pulled.query.factors["d"].matrix(), [[-1, 1]])
 
@@ -142,7 +149,7 @@ def test_what_cannot_be_written_down_before_the_transform_is_kept_after_it():
     (kept,) = inner.measurements
     np.testing.assert_array_equal(kept.values, measured.values)
     assert curator.measurements == ()
-    assert curator.ledger.total.rho == pytest.approx(0.5)
+    assert rho(curator.ledger.total) == pytest.approx(0.5)
 
 
 def test_buckets():

@@ -130,6 +130,7 @@ def test_every_range_is_as_likely():
     boxes = W.random_ranges({"age": 3}, 1, 3000, seed=0)
     counts = np.zeros((3, 4))
     for item in boxes:
+        assert isinstance(item.query, pg.Kron)
         spec = item.query.factors["age"].spec
         counts[spec["start"], spec["stop"]] += 1
     np.testing.assert_allclose(counts[np.triu_indices(3)[0], np.triu_indices(3)[1] + 1] / 3000, 1 / 6, atol=0.03)
@@ -204,8 +205,8 @@ def test_what_callers_give_becomes_a_workload():
         (lambda: Item(("age", "age")), DuplicateAttributeError, "more than once"),
         (lambda: Item("age", None, -1.0), ArgumentError, "finite number of at least 0"),
         (lambda: Item("age", pg.Kron({"sex": [[1, 1]]})), QueryError, "exactly the clique's"),
-        (lambda: Item(("age", 3)), ArgumentError, "attribute names"),
-        (lambda: Workload((("age",),)), ArgumentError, "Item values"),
+        (lambda: Item(("age", 3)), ArgumentError, "attribute names"),  # pyright: ignore[reportArgumentType]
+        (lambda: Workload((("age",),)), ArgumentError, "Item values"),  # pyright: ignore[reportArgumentType]
         (lambda: W.marginals(["age"], [1, 2]), ArgumentError, "one number for each of the 1 cliques"),
         (lambda: W.all_kway(DOMAIN, 5), ArgumentError, "an integer in 0..4"),
         (lambda: W.random_triples(DOMAIN, 5), ArgumentError, "from 1 to 4"),

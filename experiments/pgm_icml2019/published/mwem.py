@@ -63,7 +63,8 @@ def query_at(problem: Problem, index: int) -> BoxQuery:
 class Estimator(Protocol):
     """A model that learns from the measured queries."""
 
-    model: Projectable
+    @property
+    def model(self) -> Projectable: ...
 
     def learn(self, queries: Sequence[BoxQuery], values: Sequence[float], scale: float) -> bool:
         """Take them all in, the last of which is new; False where there is no room to."""

@@ -14,6 +14,7 @@ from experiments.pgm_icml2019.published import dual_query, hdmm, mwem, privbayes
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.workloads import prefixes
+from tests.privacy.amounts import epsilon
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 3})
 TRIPLES = (("a", "b", "c"), ("b", "c", "d"))
@@ -165,7 +166,7 @@ def test_the_exponential_mechanism_has_the_published_probabilities():
 
 def test_privbayes_spends_half_on_the_network_and_samples_as_many_records(small):
     result = privbayes.measure(small, 1.0, seed=0)
-    spent = [entry.cost.epsilon for entry in result.ledger]
+    spent = [epsilon(entry.cost) for entry in result.ledger]
     assert sum(spent[: len(DOMAIN) - 1]) == pytest.approx(0.5)
     assert sum(spent) == pytest.approx(1.0)
     assert privbayes.sampled(small, result, seed=0).records == small.data.records

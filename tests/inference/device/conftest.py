@@ -25,7 +25,7 @@ def _has_device() -> bool:
 SIMULATED = not _has_device()
 if SIMULATED and "numba.cuda" not in sys.modules:
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
-    config.ENABLE_CUDASIM = 1
+    config.ENABLE_CUDASIM = 1  # pyright: ignore[reportAttributeAccessIssue]
 
 
 _sharing = threading.Lock()
@@ -63,7 +63,7 @@ def _small_blocks(monkeypatch):
 
     from pgmest.inference.device import gpu_oracle, kernels
 
-    vars(kernels).setdefault("__warningregistry__", {})
+    kernels.__dict__.setdefault("__warningregistry__", {})
     monkeypatch.setattr(kernelapi.FakeCUDAShared, "array", _shared_array)
     monkeypatch.setattr(gpu_oracle, "BLOCK_THREADS", 8)
     interval = sys.getswitchinterval()

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ few = settings(max_examples=40, deadline=None)
 INF = np.inf
 
 
-def device_limits() -> st.SearchStrategy[dict[str, int]]:
+def device_limits() -> st.SearchStrategy[dict[str, Any]]:
     """Thresholds under which tiny tables are shared between blocks, grouped, looked up and run step by step."""
     return st.fixed_dictionaries(
         {
@@ -45,7 +46,7 @@ def device_limits() -> st.SearchStrategy[dict[str, int]]:
 
 
 @contextlib.contextmanager
-def device_limited(limits: dict[str, int]) -> Iterator[None]:
+def device_limited(limits: dict[str, Any]) -> Iterator[None]:
     """Within this context the thresholds have other values."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
@@ -289,7 +290,7 @@ def test_marginals():
     found = pg.marginals(SMALL.vector, total=4.0, oracle="gpu")
     np.testing.assert_allclose(found.flat, expected.flat, atol=1e-14)
     with pytest.raises(ArgumentError, match="gpu"):
-        pg.marginals(SMALL.vector, oracle="tpu")
+        pg.marginals(SMALL.vector, oracle="tpu")  # pyright: ignore[reportArgumentType]
     with pytest.raises(MeasurementError, match="NaN"):
         pg.marginals(pg.CliqueVector.of(SMALL.layout, np.full(12, np.nan)), oracle="gpu")
 

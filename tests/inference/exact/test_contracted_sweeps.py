@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def best_through_each_cell(problem: Problem) -> np.ndarray:
 def assert_max_product_is_right(sweeps: ContractedSweeps, problem: Problem) -> None:
     best = np.full(problem.layout.cells, np.nan)
     wanted = best_through_each_cell(problem)
-    close = {"rtol": 1e-13, "atol": 1e-10}
+    close: dict[str, Any] = {"rtol": 1e-13, "atol": 1e-10}
     assert np.isclose(sweeps.maximum(problem.theta), problem.truth.maximum(problem.theta), **close)
     assert np.isclose(sweeps.max_marginals(problem.theta, best), problem.truth.maximum(problem.theta), **close)
     assert np.allclose(best, wanted, **close)
@@ -173,7 +174,7 @@ def test_large_matrices_are_cut_into_pieces(orders, threads, monkeypatch):
     mu, theta = np.empty(vector.layout.cells), np.array(vector.flat)
     sweeps = ContractedSweeps.of(vector.layout, tree, threads)
     log_partition = sweeps.run(theta, 10.0, mu)
-    scores = sum((vector[clique].expand(vector.domain).values for clique in vector), start=0.0)
+    scores = np.sum([vector[clique].expand(vector.domain).values for clique in vector], axis=0)
     joint = np.exp(scores)
     assert log_partition == pytest.approx(np.log(joint.sum()), rel=1e-13)
     joint *= 10.0 / joint.sum()
@@ -345,7 +346,7 @@ def test_what_reads_the_workspace_finds_it_filled(contracting):
 def test_calibrated_trees_never_contract(contracting):
     vector = pg.CliqueVector.random(pg.Domain({"a": 3, "b": 2, "c": 4}), [("a", "b"), ("b", "c"), ("c", "a")], seed=1)
     model = pg.Model(vector, 10.0)
-    truth = pg.Factor(vector.domain, np.exp(sum((vector[c].expand(vector.domain) for c in vector), start=0.0).values))
+    truth = pg.Factor(vector.domain, np.exp(np.sum([vector[c].expand(vector.domain).values for c in vector], axis=0)))
     assert np.allclose(model.project(("c", "a")).values, truth.normalize(10.0).project(("c", "a")).values)
 
 

@@ -88,7 +88,7 @@ def check_shapes(plan: PropagationPlan) -> None:
 def check_maps(plan: PropagationPlan) -> None:
     """The maps say which separator entry a cell of the parent belongs to, and the kind says the same of a row."""
     domain = plan.layout.domain
-    for i in np.flatnonzero(plan.nodes[:, f.PARENT] >= 0):
+    for i in np.flatnonzero(plan.nodes[:, f.PARENT] >= 0).tolist():
         parent = plan.nodes[i, f.PARENT]
         separator = domain.project(separator_axes(plan, i))
         numbers = Factor(separator, np.arange(separator.size()).reshape(separator.shape))

@@ -105,7 +105,7 @@ class TestCombinations:
             (zeros.impossible(("sex", "state"), [(0, 0, 0)]), ArgumentError, "a tuple of 2 integer codes"),
             (zeros.only("sex", np.array([True])), ShapeError, "Give one flag per cell"),
             (zeros.function("state", of="district", codes=[0, 1]), ArgumentError, "expected one for each of 6 codes"),
-            (zeros.function("state", of="district", codes=[0.5] * 6), ArgumentError, "integers from 0 to 2"),
+            (zeros.function("state", of="district", codes=[0.5] * 6), ArgumentError, "integers from 0 to 2"),  # pyright: ignore[reportArgumentType]
             (zeros.function("state", of="district", codes=[3] * 6), CodeRangeError, "state"),
             (zeros.function("state", of="district", codes={0: 1}), ArgumentError, "must have the keys 0..5"),
             (zeros.function("land", of="district", codes=[3] * 6), UnknownAttributeError, "land"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmest.inference.marginals import contraction
-from pgmest.inference.marginals.contraction import Table, contract, contraction_order, matrix_product, sum_axes
+from pgmest.inference.marginals.contraction import Label, Table, contract, contraction_order, matrix_product, sum_axes
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -30,7 +32,8 @@ def by_einsum(tables: list[Table], output: tuple[str, ...]) -> np.ndarray:
     operands: list = []
     for table in tables:
         operands += [table.values, [LABELS.index(str(label)) for label in table.labels]]
-    return np.einsum(1.0, [], *operands, [LABELS.index(label) for label in output])
+    arguments: list[Any] = [1.0, [], *operands, [LABELS.index(label) for label in output]]
+    return np.einsum(*arguments)
 
 
 @given(products(), st.sampled_from([0, 2, 12]), st.sampled_from([0, 256]))
@@ -46,7 +49,7 @@ def test_a_contraction_is_the_einsum(product: tuple[list[Table], tuple[str, ...]
 
 def test_a_chain_is_contracted_from_its_short_end() -> None:
     labels = [("a", "b"), ("b", "c"), ("c", "d")]
-    sizes = {"a": 2, "b": 100, "c": 100, "d": 100}
+    sizes: dict[Label, int] = {"a": 2, "b": 100, "c": 100, "d": 100}
     assert contraction_order(labels, ("a", "d"), sizes) == [(0, 1), (0, 1)]
     program = contraction.contraction(tuple(labels), ((2, 100), (100, 100), (100, 100)), ("a", "d"))
     assert program.operations == 2 * (2 * 100 * 100)

@@ -18,7 +18,8 @@ from pgmest.inference.marginals import variable_elimination as elimination
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.subtree import connecting_subtree
 from pgmest.inference.marginals.variable_elimination import eliminate, eliminate_rows
-from pgmest.queries import MatrixQuery, as_query
+from pgmest.queries import MatrixQuery
+from pgmest.queries.matrices import as_matrix_query
 from tests.inference.problems import Problem, problems
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -73,7 +74,7 @@ def questions(draw: st.DrawFn) -> tuple[Problem, dict[str, MatrixQuery | None], 
         elif roles[name] in ("prefix", "identity"):
             factors[name] = getattr(queries, roles[name])(size)
         elif roles[name] == "matrix":
-            factors[name] = as_query(rng.uniform(-1, 1, (draw(st.integers(1, 3)), size)))
+            factors[name] = as_matrix_query(rng.uniform(-1, 1, (draw(st.integers(1, 3)), size)))
     evidence = {name: draw(st.integers(0, problem.sizes[name] - 1)) for name in names if roles[name] == "given"}
     return problem, factors, evidence
 
@@ -102,10 +103,10 @@ def test_queries_of_one_row_answered_together(problem: Problem, data: st.DataObj
     assume(problem.possible and problem.sizes)
     names = data.draw(st.lists(st.sampled_from(list(problem.sizes)), min_size=1, unique=True))
     rng = np.random.default_rng(0)
-    stacked = {name: as_query(rng.uniform(-1, 1, (5, problem.sizes[name]))) for name in names}
+    stacked = {name: as_matrix_query(rng.uniform(-1, 1, (5, problem.sizes[name]))) for name in names}
     answers = eliminate_rows(calibrated(problem), stacked)
     one_by_one = [
-        expected(problem, {name: as_query(query.matrix()[[row]]) for name, query in stacked.items()}, {}).item()
+        expected(problem, {name: as_matrix_query(query.matrix()[[row]]) for name, query in stacked.items()}, {}).item()
         for row in range(5)
     ]
     np.testing.assert_allclose(answers, one_by_one, rtol=0, atol=1e-10)
@@ -116,7 +117,7 @@ def test_a_matrix_too_large_to_write_down_is_applied_at_the_end(monkeypatch: pyt
     monkeypatch.setattr(elimination, "SMALL_CELLS", 0)
     problem = Problem(dict(CHAIN), tuple(CHAIN_CLIQUES))
     factors = {"d": queries.prefix(4), "a": queries.prefix(2), "b": queries.mean(3)}
-    monkeypatch.setattr(queries.base.MatrixQuery, "matrix", lambda self: pytest.fail("written down"))
+    monkeypatch.setattr(MatrixQuery, "matrix", lambda self: pytest.fail("written down"))
     answer = eliminate(calibrated(problem), factors)
     monkeypatch.undo()
     np.testing.assert_allclose(answer, expected(problem, factors, {}), atol=1e-12)

@@ -19,6 +19,7 @@ from pgmest.mechanisms.privmrf.attribute_graph import (
 )
 from pgmest.mechanisms.privmrf.privmrf import some_of
 from pgmest.privacy import AddRemove, Curator, Replace, Rho
+from pgmest.tables.domain import Clique
 from tests.mechanisms.auditing import DATA, audit_mechanism
 
 CENSUS = pg.datasets.load("census").select(["age", "education-num", "sex", "hours-per-week", "income>50K"])
@@ -173,7 +174,7 @@ def test_the_best_parents_are_those_of_the_score_set_by_set():
 
 
 def test_of_very_many_candidates_some_are_drawn():
-    cliques = [(f"x{i}",) for i in range(50)]
+    cliques: list[Clique] = [(f"x{i}",) for i in range(50)]
     assert some_of(cliques, 50, np.random.default_rng(0)) == cliques
     drawn = some_of(cliques, 20, np.random.default_rng(0))
     assert len(set(drawn)) == 20

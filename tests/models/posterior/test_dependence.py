@@ -40,6 +40,8 @@ def model_of(table: pg.Factor, stddev: float, generator: np.random.Generator, pa
 
 def strengths_of(model: pg.Model):
     make = lambda theta, total, plan: pg.Model(theta, total, plan=plan)  # noqa: E731
+    assert model.refit is not None
+    assert model.measurements is not None
     return learn_strengths(model.refit, model.measurements, model.total, make)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,6 +24,12 @@ PAIR = ("a", "b")
 
 def noisy(truth: np.ndarray, stddev: float = 10.0, seed: int = 0) -> pg.LinearMeasurement:
     return M(truth + np.random.default_rng(seed).normal(0, stddev, truth.shape), PAIR, stddev)
+
+
+def density_of(model: pg.Model, log_total: float, facts: Iterable[M] = ()) -> PosteriorDensity:
+    assert model.refit is not None
+    assert model.measurements is not None
+    return PosteriorDensity(model.refit, [*model.measurements, *facts], NormalPrior(), log_total)
 
 
 class TestDraws:
@@ -142,7 +150,7 @@ class TestCovariance:
         truth = np.random.default_rng(4).poisson(50, (4, 3)).astype(float)
         part = M.exact([truth[0, 0], truth[:2].sum()], PAIR, [np.eye(12)[0], np.repeat([1.0, 1.0, 0.0, 0.0], 3)])
         model = pg.estimate([noisy(truth), part], DOMAIN)
-        density = PosteriorDensity(model.refit, model.measurements, NormalPrior(), float(np.log(truth.sum())))
+        density = density_of(model, float(np.log(truth.sum())))
         point = density.start() + 0.1 * np.random.default_rng(5).normal(size=density.size)
         slopes, solved = density._fact_slopes(point)
         step = np.random.default_rng(6).normal(size=density.size)
@@ -170,7 +178,7 @@ class TestMove:
         facts = [M.exact(truth.project("a"), "a"), M.exact(truth.project(("b", "c")), ("b", "c"))]
         facts.append(M.exact([truth.project(("a", "b")).values[0, 0]], ("a", "b"), np.eye(6)[:1]))
         model = pg.estimate([M(truth.project(c), c, 1.0) for c in (("a", "b"), ("b", "c"), ("a",))], domain)
-        density = PosteriorDensity(model.refit, [*model.measurements, *facts], NormalPrior(), 0.0)
+        density = density_of(model, 0.0, facts)
         theta = generator.normal(0, 1, density.cells)
         total = float(truth.values.sum())
         moved = density.facts.onto(theta, total, density.oracle)
@@ -183,8 +191,8 @@ class TestMove:
 
     def test_facts_of_zero_exclude_cells(self) -> None:
         model = pg.estimate([noisy(np.full((4, 3), 20.0)), M.exact([0.0, 30.0, 30.0, 0.0], "a")], DOMAIN)
-        density = PosteriorDensity(model.refit, model.measurements, NormalPrior(), 0.0)
-        facts = FactsMove.of(model.measurements, density.layout)
+        density = density_of(model, 0.0)
+        facts = FactsMove.of(model.measurements or (), density.layout)
         assert facts is not None
         assert len(facts.excluded) == 2
         assert facts.kept.tolist() == [False, True, True, False]
@@ -197,7 +205,7 @@ class TestMove:
     def test_contradictions_are_said(self) -> None:
         fact = M.exact([60.0, 60.0, 60.0, 60.0], "a")
         model = pg.estimate([noisy(np.full((4, 3), 20.0)), fact], DOMAIN)
-        density = PosteriorDensity(model.refit, model.measurements, NormalPrior(), 0.0)
+        density = density_of(model, 0.0)
         density.facts = FactsMove.of([fact, M.exact([70.0, 60.0, 60.0, 50.0], "a")], density.layout)
         points = np.tile(density.start(), (2, 1))
         points[:, -1] = np.log(240.0)

@@ -116,7 +116,9 @@ class TestMetric:
     def test_the_rows_of_rare_values_move_together(self) -> None:
         domain, cliques = pg.Domain({"a": 3, "b": 4}), [("a", "b")]
         table = np.array([[900.0, 800, 700, 600], [0, 0, 1, 0], [500, 400, 300, 200]])
-        model = pg.estimate([pg.LinearMeasurement(table.reshape(-1), *cliques, 5.0)], domain)
+        model = pg.estimate([pg.LinearMeasurement(table.reshape(-1), cliques[0], 5.0)], domain)
+        assert model.refit is not None
+        assert model.measurements is not None
         density = PosteriorDensity.around(model, model.refit, model.measurements, InteractionPrior())
         rows = metrics._rare_rows(density, density.curvature(find_mode(density))).toarray()
         assert len(rows) == 1

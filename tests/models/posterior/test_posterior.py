@@ -23,7 +23,7 @@ CLIQUES = (("a", "b"), ("b", "c"))
 TABLE = pg.Factor(DOMAIN, np.random.default_rng(0).integers(0, 60, DOMAIN.shape).astype(float))
 
 
-def noisy(table: pg.Factor = TABLE, stddev: float = 10.0, seed: int = 0, cliques=CLIQUES, **options):
+def noisy(table: pg.Factor | pg.Model = TABLE, stddev: float = 10.0, seed: int = 0, cliques=CLIQUES, **options):
     generator = np.random.default_rng(seed)
     blank = [pg.LinearMeasurement(table.project(clique), clique, stddev, **options) for clique in cliques]
     return [redraw(m, m.values, generator) for m in blank]

@@ -19,6 +19,8 @@ def density_of(prior, zeros=None) -> PosteriorDensity:
     table = pg.Factor(DOMAIN, generator.gamma(0.5, 1.0, DOMAIN.shape)).normalize(500)
     answers = [pg.LinearMeasurement(table.project(one).datavector(), one, 5.0) for one in CLIQUES]
     model = pg.estimate(answers, DOMAIN, structural_zeros=zeros)
+    assert model.refit is not None
+    assert model.measurements is not None
     return PosteriorDensity.around(model, model.refit, model.measurements, prior)
 
 

@@ -17,6 +17,7 @@ from pgmest.priors.ide.workload import dependent_cliques, independent_attributes
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove
+from tests.privacy.amounts import epsilon
 
 DOMAIN = pg.Domain({"state": 2, "county": 4, "age": 3, "income": 3, "sex": 2})
 PARENTS = np.array([0, 0, 1, 1])
@@ -58,9 +59,9 @@ def test_nearly_without_noise_what_was_measured_is_matched():
 def test_each_level_is_charged_once_for_all_its_groups():
     curator = curator_of(people(0), 10.0, delta=7)
     measured = measure_hierarchy(curator, LEVELS)
-    costs = [entry.cost.epsilon for entry in curator.ledger]
+    costs = [epsilon(entry.cost) for entry in curator.ledger]
     np.testing.assert_allclose(costs, [0.8, 3.2, 1.2, 2.4, 2.4])
-    assert curator.spent.epsilon == pytest.approx(10.0)
+    assert epsilon(curator.spent) == pytest.approx(10.0)
     scale = 7 / 2.4
     assert measured[1].marginals[0].stddev == pytest.approx(np.sqrt(2) * scale, rel=0.02)
     assert measured[1].marginals[0].clique == ("county", "age")
@@ -121,7 +122,7 @@ def test_what_is_wrong_with_levels_is_said_before_budget_is_spent(levels, words)
         measure_hierarchy(curator, levels)
     with pytest.raises(UnknownAttributeError):
         measure_hierarchy(curator, (Level(("county",), (("agee",),), 1.0),))
-    assert curator.spent.epsilon == 0
+    assert epsilon(curator.spent) == 0
 
 
 def test_pooling_must_be_positive():

@@ -20,6 +20,7 @@ from pgmest.priors.ide.projection import project_answer
 from pgmest.priors.ide.update import iterative_update, prior_fractions, update_prior
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator
+from tests.privacy.amounts import epsilon
 
 SEEDS = st.integers(0, 10**6)
 DOMAIN = pg.Domain({"a": 3, "b": 2})
@@ -164,7 +165,7 @@ def test_algorithm_2_spends_four_equal_parts():
         Level(("state", "puma"), cliques=(("sex",), ("age",)), share=0.5, count_share=0.5),
     )
     measured = measure_hierarchy(curator, levels)
-    spent = [entry.cost.epsilon for entry in curator.ledger]
+    spent = [epsilon(entry.cost) for entry in curator.ledger]
     assert spent == pytest.approx([2.0, 2.0, 2.0, 1.0, 1.0])
     made = synthesize_hierarchy(
         data, measured, prior_weight=0.0, max_support=None, order="random", refill=True, max_sweeps=2, tolerance=0.0,
