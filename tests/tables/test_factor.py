@@ -266,7 +266,8 @@ def test_numbers_act_on_each_cell():
         assert all(isinstance(result, Factor) for result in results)
     assert (-f).values.tolist() == [-1, -2]
     assert (np.array([1, 2]) + f).values.tolist() == [2, 4]
-    assert sum([f, f]).values.tolist() == [2, 4]
+    added: Any = sum([f, f])
+    assert added.values.tolist() == [2, 4]
 
 
 @pytest.mark.parametrize("other", ["x", None, [1, 2], {"a": 1}])
