@@ -28,7 +28,7 @@ credit records. It has the expected error of each column and each pair of column
 its cost, the number of pairs that are likely to be measured, the pairs that the budget cannot carry, and what would
 help. Runs on real tables had errors within a factor of 2 of the planned ones, on average over columns and pairs.
 
-Every other mechanism is rehearsed on made-up records, for at most half a minute. The output has, for each measured
+Every other mechanism is rehearsed on made-up records, for at most --most-seconds. The output has, for each measured
 table, its cells, the standard deviation of the noise in records, the average number of records in a cell, and the share
 of records that the noise alone would move. An adaptive mechanism may measure other tables of the real records.
 
@@ -45,13 +45,15 @@ def _options(add: Add) -> None:
     matters_option(add)
     text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
     add("--buy-bounds", type=float, metavar="X", help=text)
+    text = "the limit on a rehearsal, for other mechanisms than lamp (default: %(default)g)"
+    add("--most-seconds", type=float, default=10.0, metavar="X", help=text)
     add("--json", action="store_true", help="print JSON")
 
 
 def _run(options: argparse.Namespace) -> None:
     from pgmest.mechanisms import LAMP
     from pgmest.mechanisms.registry import check_weighing
-    from pgmest.mechanisms.rehearsal import delta_warnings, rehearse
+    from pgmest.mechanisms.rehearsal import rehearse
     from pgmest.privacy import AddRemove
     from pgmest.schema import Schema
     from pgmest.synthesizer.drafting import SHARE, after_buying
@@ -83,10 +85,9 @@ def _run(options: argparse.Namespace) -> None:
         check_weighing(mechanism)
         workload = emphasized(domain, workload, matters)
     if isinstance(mechanism, LAMP):
-        warnings = delta_warnings(options.delta if options.epsilon else None, records)
-        plan = dataclasses.replace(mechanism.plan(domain, records, workload), warnings=warnings)
+        plan = mechanism.plan(domain, records, workload)
     else:
-        plan = rehearse(mechanism, domain, records, workload)
+        plan = rehearse(mechanism, domain, records, workload, time_limit=options.most_seconds, matters=matters or ())
     show(json.dumps(plan.to_json()) if options.json else plan)
     if unit and not options.json:
         show(unit_in_words(unit))

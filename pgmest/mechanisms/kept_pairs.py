@@ -155,6 +155,8 @@ class KeptPairs:
         """Return whether a marginal was measured, and if not, what is known of it."""
         if any(set(clique) <= set(measured) for measured in self.measured):
             return "measured"
+        if not set(clique) <= {*self.attributes, *self.unmeasured}:
+            return "a column with one value cannot depend on others"
         if len(clique) == 2:
             error = self.estimates.get(frozenset(clique))
             text = "NOT measured, since the budget cannot tell it from noise; " + IN_WORDS[self.state(clique)][14:]

@@ -10,9 +10,6 @@ from pgmest import mechanisms
 from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.mechanism import Mechanism
 
-WEIGHING = ("AIM", "HDMM", "LAMP", "MWEM", "PPSyn")
-"""The mechanisms that spend more on the marginals of a workload with larger weights."""
-
 NOT_NAMED = ("Mechanism", "Result", "Transformed", "PMWPub")
 """Names in `pgmest.mechanisms` that are no mechanisms, or need more than numbers and texts."""
 
@@ -24,11 +21,10 @@ def mechanism_names() -> list[str]:
 
 def check_weighing(mechanism: Mechanism) -> None:
     """Raise ArgumentError if a mechanism treats all marginals of a workload alike, whatever their weights."""
-    kind = type(getattr(mechanism, "mechanism", mechanism)).__name__  # the mechanism inside of a Transformed one
-    if kind not in WEIGHING:
+    if mechanism.used != "items":
         raise ArgumentError(
-            f"{kind} treats all marginals alike, so it cannot spend more on those that matter: take one of "
-            f"{listed(sorted(map(str.lower, WEIGHING)))}, or leave matters= (--matters) out."
+            f"{mechanism.title} treats all marginals alike, so it cannot spend more on those that matter: take lamp, "
+            "aim, mwem or hdmm, or leave matters= (--matters) out."
         )
 
 

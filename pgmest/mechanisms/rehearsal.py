@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,16 +24,18 @@ from pgmest.measurements.measured_tables import MeasuredTable, measured_tables
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.notices import WeakPromiseWarning, delta_warnings, epsilon_warnings
 from pgmest.privacy.budgets import Budget
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 
 CELL_COUNTS = (10, 100, 1000, 10_000, 100_000)
 """The counts of cells for which a rehearsed plan shows the relative noise."""
+ALL_PAID = 0.999
+"""A rehearsal that spent this part of the budget was not ended early."""
 MOST_RECORDS = 100_000
 """The largest number of made-up records; more records would change the time, not the noise."""
 CLASSES = 6
 """The number of classes in the mixture that makes up records."""
-SHOWN = 40
-"""The largest number of tables that a printed plan lists."""
+SHOWN = 20
+"""The largest number of one-way tables, and of larger tables, that a printed plan lists."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class RehearsedPlan:
         megabytes: the size of the model's tables; None if the model has no junction tree.
         warnings: reasons to reconsider the budget or the workload before paying.
         budget: the budget of the run, in its own type.
+        spent: the part of the budget that the rehearsal spent; less than 1 if a limit of time ended it.
+        matters: the marginals that matter.
     """
 
     mechanism: Mechanism
@@ -57,6 +61,8 @@ class RehearsedPlan:
     megabytes: float | None
     warnings: tuple[str, ...]
     budget: Budget | None = None
+    spent: float = 1.0
+    matters: tuple[Clique, ...] = ()
 
     def relative_errors(self) -> list[tuple[int, float]]:
         """Return pairs of a cell's count and its relative noise, by the median standard deviation of the tables."""
@@ -73,6 +79,8 @@ class RehearsedPlan:
             "records_expected": self.records,
             "seconds": round(self.seconds, 3),
             "megabytes": self.megabytes,
+            "spent": self.spent,
+            "matters": [{"clique": list(clique), "measured": self._measures(clique)} for clique in self.matters],
             "tables": [
                 {**dataclasses.asdict(table), "clique": list(table.clique), "error": table.error}
                 for table in self.tables
@@ -92,9 +100,15 @@ class RehearsedPlan:
         budget = self.budget or self.mechanism.budget()
         yield f"{name} with {budget}, rehearsed on {plural(self.records, 'made-up record')}"
         yield f"{plural(len(self.tables), 'table')} measured, {self.seconds:.1f} s here{size}"
+        if self.spent < ALL_PAID:
+            text = f"The rehearsal was ended after {percent_text(self.spent, 1)} of the budget"
+            yield f"{text}: a run measures more tables, or these with less noise."
         yield ""
         heading = ("table", "cells", "noise", "mean count", "error")
         names = tuple(dict.fromkeys(name for table in self.tables for name in table.clique))
+        single = [table for table in self.tables if len(table.clique) < 2]
+        larger = [table for table in self.tables if len(table.clique) > 1]
+        shown = [*single[:SHOWN], *larger[:SHOWN]]
         rows = [
             (
                 joined(table.clique, names, " x "),
@@ -103,24 +117,39 @@ class RehearsedPlan:
                 f"{table.mean_count:,.1f}",
                 percent_text(table.error, 1),
             )
-            for table in self.tables[:SHOWN]
+            for table in shown
         ]
         widths = [max(map(width, cells)) for cells in zip(heading, *rows, strict=True)]
         for cells in (heading, *rows):
             aligned = (padded(cell, most, right=True) for cell, most in zip(cells[1:], widths[1:], strict=True))
             yield "  ".join([padded(cells[0], widths[0]), *aligned])
-        if len(self.tables) > SHOWN:
-            yield f"... and {len(self.tables) - SHOWN} more, with more noise"
+        if len(self.tables) > len(shown):
+            left = plural(max(0, len(larger) - SHOWN), "table")
+            yield f"... and {max(0, len(single) - SHOWN):,} of single columns and {left} of several, with more noise"
         yield ""
+        for clique in self.matters:
+            found = "is measured in the rehearsal" if self._measures(clique) else "matters, but is NOT measured"
+            yield f"{'*' if self._measures(clique) else '! '} {' x '.join(clique)} {found}"
         yield "noise on a cell of " + ", ".join(
             f"{count:,} records: {percent_text(error, 1)}" for count, error in self.relative_errors()
         )
         yield from (f"!  {warning}" for warning in self.warnings)
         yield from (f"   {text} = {name}" for text, name in key_of_names(short_names(names)))
 
+    def _measures(self, clique: Clique) -> bool:
+        """Return whether the rehearsal measured a table with all attributes of a clique."""
+        return any(set(clique) <= set(table.clique) for table in self.tables)
+
 
 def rehearse(
-    mechanism: Mechanism, domain: Domain, records: int, workload: Any = None, *, seed: int = 0
+    mechanism: Mechanism,
+    domain: Domain,
+    records: int,
+    workload: Any = None,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    matters: Iterable[Clique] = (),
 ) -> RehearsedPlan:
     """Run a mechanism on made-up records with simulated noise, and return what to expect of a private run.
 
@@ -135,6 +164,8 @@ def rehearse(
         records: a public guess of the number of records.
         workload: the workload, as for `Mechanism.fit`.
         seed: the seed of the made-up records and of the simulated noise.
+        time_limit: the seconds after which the rehearsal measures nothing more.
+        matters: the marginals that matter, of which the plan says whether they are measured.
 
     Raises:
         ArgumentError: if `records` is not an integer of at least 1; or as for `Mechanism.fit`.
@@ -146,14 +177,17 @@ def rehearse(
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakPromiseWarning)  # the plan lists them
-        result = trial.fit(data, workload, seed=seed, progress=False)
+        result = trial.fit(data, workload, seed=seed, progress=False, time_limit=time_limit)
     seconds = time.perf_counter() - start
     tables = measured_tables(result.measurements, int(records))
     tree = getattr(result.model, "junction_tree", None)
     megabytes = None if tree is None else float(tree.megabytes)
     weak = (*delta_warnings(mechanism.delta, int(records)), *epsilon_warnings(mechanism.epsilon))
     reasons = (*weak, *_noise_warnings(tables))
-    return RehearsedPlan(mechanism, int(records), tables, seconds, megabytes, reasons, result.ledger.budget)
+    ledger = result.ledger
+    spent = 1 - ledger.remaining / ledger.budget
+    facts = mechanism, int(records), tables, seconds, megabytes, reasons
+    return RehearsedPlan(*facts, ledger.budget, spent, tuple(matters))
 
 
 def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:

@@ -64,6 +64,11 @@ def test_a_larger_table_that_matters_is_not_said_to_be_measured_if_only_its_pair
     assert kept.on_matters() == ["a x b x c: NOT measured as a whole; 2 of its 3 pairs were", "b: measured"]
 
 
+def test_a_column_of_one_value_that_matters_is_not_called_lost():
+    kept = KeptPairs(["a", "b"], [("a",), ("b",)], matters=[("a", "one")])
+    assert kept.on_matters() == ["a x one: a column with one value cannot depend on others"]
+
+
 def test_independent_has_no_dependence_and_says_so():
     result = pg.mechanisms.Independent(rho=0.1, backend="simulation").fit(DATA, seed=0, progress=False)
     kept = KeptPairs.of(result)

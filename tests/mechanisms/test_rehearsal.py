@@ -93,6 +93,24 @@ def test_the_command(tmp_path, capsys):
     assert any("delta 0.5" in warning for warning in json.loads(capsys.readouterr().out)["warnings"])
 
 
+def test_pairs_are_listed_however_many_columns_there_are():
+    domain = pg.Domain({f"x{i}": 2 for i in range(45)})
+    plan = rehearse(pg.mechanisms.MST(rho=1.0), domain, 2000)
+    lines = str(plan).splitlines()
+    assert sum(" x " in line for line in lines) == 20
+    assert "... and 25 of single columns and 24 tables of several, with more noise" in lines
+
+
+def test_a_rehearsal_that_a_limit_ends_says_so_and_what_matters_is_named():
+    plan = rehearse(slow(), DOMAIN, 500, time_limit=0.2, matters=[("a",), ("a", "c")])
+    assert plan.spent == pytest.approx(2 / 3)
+    assert "The rehearsal was ended after 66.7 % of the budget" in str(plan)
+    assert "* a is measured in the rehearsal" in str(plan)
+    assert "!  a x c matters, but is NOT measured" in str(plan)
+    assert plan.to_json()["matters"] == [{"clique": ["a"], "measured": True}, {"clique": ["a", "c"], "measured": False}]
+    assert rehearse(pg.mechanisms.Independent(rho=0.1), DOMAIN, 500).spent == pytest.approx(1)
+
+
 # -- ending early -----------------------------------------------------------------------------------------------------
 
 

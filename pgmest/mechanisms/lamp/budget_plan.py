@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgmest.errors import plural
+from pgmest.mechanisms.duration import expected_seconds
 from pgmest.mechanisms.lamp.forecast import ExpectedTable
 from pgmest.mechanisms.lamp.plan_text import plan_lines
 from pgmest.mechanisms.lamp.remedies import TooWeak, forecast_of, likely, mean_error, remedies, too_weak
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.mechanisms.notices import delta_warnings, epsilon_warnings
 from pgmest.privacy.neighbors import AddRemove
 from pgmest.tables.domain import Clique, Domain
 
@@ -64,6 +66,7 @@ class BudgetPlan:
         too_weak: For each table of which even a strong dependence is not worth its cost value by value, what it takes.
         remedies: Changes that help, with their effect.
         warnings: Reasons to reconsider the budget before paying.
+        seconds: The expected time of a run, within a factor of two.
     """
 
     budget: str
@@ -79,6 +82,7 @@ class BudgetPlan:
     too_weak: tuple[TooWeak, ...] = ()
     remedies: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     @property
     def one_way_errors(self) -> dict[str, float]:
@@ -115,6 +119,7 @@ class BudgetPlan:
             "too_weak": [dataclasses.asdict(each) for each in self.too_weak],
             "remedies": list(self.remedies),
             "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 1),
         }
 
     def __str__(self) -> str:
@@ -147,6 +152,8 @@ def budget_plan(mechanism: LAMP, domain: Domain, records: int, demand: WorkloadD
         ahead=tuple(forecast.ahead),
         too_weak=tuple(too_weak(mechanism, forecast, tables)),
         remedies=tuple(remedies(mechanism, forecast, tables)),
+        warnings=(*delta_warnings(mechanism.delta, records), *epsilon_warnings(mechanism.epsilon)),
+        seconds=sum(expected_seconds(mechanism, domain, records) or ()),
     )
 
 

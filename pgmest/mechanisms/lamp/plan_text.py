@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest._base.widths import padded, width
 from pgmest.errors import percent_text, plural
+from pgmest.mechanisms.duration import duration_text
 from pgmest.mechanisms.emphasis import STRONG
 from pgmest.mechanisms.lamp.forecast import TYPICAL, ExpectedTable
 from pgmest.mechanisms.lamp.remedies import range_text
@@ -70,6 +71,7 @@ def _sentences(plan: BudgetPlan) -> Iterator[str]:
         "error: the expected share of the records in a wrong cell (total variation distance). ±: half of the 95 % "
         "interval of one measured count, in records."
     )
+    yield f"A run takes about {duration_text(plan.seconds)} of one processor core."
     if plan.tables:
         half, tenth, strong = (TYPICAL[level] for level in (0.5, 0.9, 0.95))
         yield (
