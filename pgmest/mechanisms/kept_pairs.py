@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from pgmest._base.widths import joined
 from pgmest.errors import percent_text, plural
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.tables.domain import Clique, Domain
@@ -149,7 +150,11 @@ class KeptPairs:
 
     def on_matters(self) -> list[str]:
         """Return a sentence on each marginal that matters: whether it was measured, and if not, what is known."""
-        return [f"{name_of(clique)}: {self.verdict(clique)}" for clique in self.matters]
+        return [f"{self._called(clique)}: {self.verdict(clique)}" for clique in self.matters]
+
+    def _called(self, clique: Clique) -> str:
+        """Return the name of a table, with long names of attributes shortened."""
+        return joined(clique, (*self.attributes, *self.unmeasured), " x ")
 
     def verdict(self, clique: Clique) -> str:
         """Return whether a marginal was measured, and if not, what is known of it."""
@@ -180,11 +185,15 @@ class KeptPairs:
                 f"from these as far as they imply it, {counts[INDEPENDENT]:,} are independent in the table"
             )
         if lost:
-            named = [named_with_error(pair, error) for pair, _, error in self.not_measured(most)]
+            named = [
+                self._called(pair) + ("" if error is None else f" (error about {percent_text(error, 1)})")
+                for pair, _, error in self.not_measured(most)
+            ]
             more = f", and {lost - len(named):,} more (--report lists them)" if lost > len(named) else ""
             found.append(f"not measured: {', '.join(named)}{more}")
         if self.unmeasured:
-            found.append(f"nothing was measured of {', '.join(self.unmeasured[:most])}, which are uniform in the table")
+            names = ", ".join(self._called((name,)) for name in self.unmeasured[:most])
+            found.append(f"nothing was measured of {names}, which are uniform in the table")
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -201,13 +210,3 @@ class KeptPairs:
 
 MOST_IN_JSON = 1000
 """The largest number of pairs in the JSON form."""
-
-
-def named_with_error(pair: Clique, error: float | None) -> str:
-    """Return the name of a pair with its estimated error, if it is known."""
-    return name_of(pair) if error is None else f"{name_of(pair)} (error about {percent_text(error, 1)})"
-
-
-def name_of(clique: Clique) -> str:
-    """Return the name of a table."""
-    return " x ".join(clique)

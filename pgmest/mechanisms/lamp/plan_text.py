@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest._base.widths import padded, width
+from pgmest._base.widths import joined, key_of_names, padded, short_names, width
 from pgmest.errors import percent_text, plural
 from pgmest.mechanisms.duration import duration_text
 from pgmest.mechanisms.emphasis import STRONG
@@ -63,6 +63,7 @@ def plan_lines(plan: BudgetPlan) -> Iterator[str]:
         yield "What would help:"
         for text in plan.remedies:
             yield from wrap(text, MOST_WIDTH, initial_indent="  ", subsequent_indent="    ")
+    yield from (f"   {text} = {name}" for text, name in key_of_names(short_names(plan.first_stddev)))
 
 
 def _sentences(plan: BudgetPlan) -> Iterator[str]:
@@ -86,7 +87,9 @@ def _sentences(plan: BudgetPlan) -> Iterator[str]:
 
 def _columns(plan: BudgetPlan) -> Iterator[str]:
     worst = sorted(plan.one_way, key=lambda table: -table.error)
-    rows = [(t.clique[0], f"{t.cells:,}", percent_text(t.error, 1), _count(t.half_width)) for t in worst[:SHOWN]]
+    rows = [
+        (_called(plan, t.clique), f"{t.cells:,}", percent_text(t.error, 1), _count(t.half_width)) for t in worst[:SHOWN]
+    ]
     yield from aligned(("column", "values", "error", "±"), rows)
     if len(worst) > SHOWN:
         yield f"... and {plural(len(worst) - SHOWN, 'column')} with less error"
@@ -108,7 +111,7 @@ def _tables(plan: BudgetPlan) -> Iterator[str]:
     for table in others:
         groups.setdefault(max(1, math.ceil(math.log10(table.cells))), []).append(table)
     rows = [
-        (f"up to {10**power:,} cells, such as {name_of(_median(some).clique)}", f"{len(some):,}", *_row(some))
+        (f"up to {10**power:,} cells, such as {_called(plan, _median(some).clique)}", f"{len(some):,}", *_row(some))
         for power, some in sorted(groups.items())
     ]
     yield from aligned(("tables with", "number", *heading), rows)
@@ -116,7 +119,7 @@ def _tables(plan: BudgetPlan) -> Iterator[str]:
 
 def _name(plan: BudgetPlan, table: ExpectedTable) -> tuple[str, str]:
     mark = WEIGHTY if table.clique in plan.emphasized else ""
-    return name_of(table.clique) + mark, f"{table.cells:,}"
+    return _called(plan, table.clique) + mark, f"{table.cells:,}"
 
 
 def _row(tables: Sequence[ExpectedTable]) -> tuple[str, str, str, str]:
@@ -150,24 +153,25 @@ def _likely(plan: BudgetPlan) -> Iterator[str]:
         "what follows from the measured ones."
     )
     for clique in plan.ahead:
-        yield f"* {name_of(clique)} has a large weight: it is measured in any case, before the others are scored."
+        yield f"* {_called(plan, clique)} has a large weight: it is measured in any case, before the others are scored."
 
 
 def _weak(plan: BudgetPlan) -> Iterator[str]:
     """Yield sentences on the tables that the budget cannot carry, and on what they take."""
     for clique in plan.emphasized:
         if clique not in plan.ahead:
-            yield f"!  {name_of(clique)} matters, but the budget cannot carry it: the answer would be mostly noise."
+            name = _called(plan, clique)
+            yield f"!  {name} matters, but the budget cannot carry it: the answer would be mostly noise."
     if not plan.too_weak or plan.independent_only:
         return
-    names = ", ".join(name_of(weak.clique) for weak in plan.too_weak[:SHOWN_WEAK])
+    names = ", ".join(_called(plan, weak.clique) for weak in plan.too_weak[:SHOWN_WEAK])
     more = len(plan.too_weak) - SHOWN_WEAK
     yield (
         f"!  {plural(len(plan.too_weak), 'table')} cannot be told from noise value by value, even if the dependence is "
         f"strong ({STRONG:g}): {names}" + (f" and {more:,} more." if more > 0 else ".")
     )
     for weak in [weak for weak in plan.too_weak if weak.detailed][:SHOWN_WEAK]:
-        yield f"!  {name_of(weak.clique)}, {plural(weak.cells, 'cell')}: {_what_it_takes(weak)}"
+        yield f"!  {_called(plan, weak.clique)}, {plural(weak.cells, 'cell')}: {_what_it_takes(weak)}"
 
 
 def _what_it_takes(weak: TooWeak) -> str:
@@ -180,9 +184,9 @@ def _what_it_takes(weak: TooWeak) -> str:
     return text
 
 
-def name_of(clique: Clique) -> str:
-    """Return the name of a table."""
-    return " x ".join(clique)
+def _called(plan: BudgetPlan, clique: Clique) -> str:
+    """Return the name of a table, with long names of columns shortened."""
+    return joined(clique, tuple(plan.first_stddev), " x ")
 
 
 def _dependence(least: float) -> str:
