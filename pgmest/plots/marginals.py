@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest._base.widths import shortened
 from pgmest.errors import ArgumentError
 from pgmest.plots.style import (
     COLORS,
@@ -20,7 +19,6 @@ from pgmest.plots.style import (
     panels_in,
     pyplot_for,
     rows_of,
-    shown,
     style,
 )
 from pgmest.tables.distances import total_variation
@@ -127,10 +125,12 @@ def draw_marginals(
         figure, grid = pyplot.subplots(rows, across, figsize=size, squeeze=False, layout="constrained")
         for axes in grid.flat[len(names) :]:
             axes.axis("off")
+        every = list(dict.fromkeys([*getattr(source, "domain", ()), *names]))
+        titles = dict(zip(every, named(every), strict=True))
         for axes, name in zip(grid.flat, names, strict=False):
             values = source.project((name,)).values
             axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
-            axes.set(title=shown(shortened(name)), ylabel="records", xlim=(-0.5, values.size - 0.5))
+            axes.set(title=titles[name], ylabel="records", xlim=(-0.5, values.size - 0.5))
             mark_codes(axes.xaxis, values.size, (labels or {}).get(name))
             axes.set_ylim(bottom=0)
         figure.suptitle(title, fontsize=13, fontweight="bold")

@@ -26,6 +26,7 @@ pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; 
 .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
 @media (max-width: 36rem) { table.facts th, table.facts td { display: block; }
   table.facts td { padding-bottom: .5rem; } .pictures img { width: 100%; }
+  .picture { overflow-x: auto; } .picture img { max-width: max(100%, 55rem); }
   .wide table { font-size: .85rem; } td, th { padding-right: .5rem; }
   td:last-child, th:last-child { padding-right: 0; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; } pre { white-space: pre-wrap; }
@@ -79,7 +80,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
 
 def picture(figure: Figure, description: str) -> str:
     """Return a figure as an embedded image (`plots.style.as_image`), and close it."""
-    return f"<p>{_image(figure, description)}</p>"
+    return f'<p class="picture">{_image(figure, description)}</p>'
 
 
 def pictures(figures: Iterable[tuple[Figure, str]]) -> str:
