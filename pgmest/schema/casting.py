@@ -16,10 +16,12 @@ import numpy as np
 from pgmest.data.values import Values, read_values
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import SchemaColumn
+from pgmest.schema.date import Date
 from pgmest.schema.frame_types import ColumnType
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.readings import real_of, whole_of
+from pgmest.schema.writing import date_texts
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -129,6 +131,8 @@ def as_form(column: SchemaColumn, values: np.ndarray, form: str) -> np.ndarray:
     Raises:
         ValueError: a value cannot have this form.
     """
+    if isinstance(column, Date) and column.compact and form != "day":
+        values = date_texts(values, str(column.format))
     if isinstance(column, Boolean) and form not in ("text", "day"):
         values = column.find(Values.of(values)).codes == 1
     if form == "text" and isinstance(column, Categorical) and column.kind != "boolean":

@@ -82,6 +82,12 @@ class Date(Grid):
         pointed = with_points(fields, starts, last, of, lambda number: number + 1)
         return cls(name, missing, markers, outside, node.place, pointed, last, form, step)
 
+    @property
+    def compact(self) -> bool:
+        """Return whether dates are written in digits alone, such as 20201231, so that numbers may hold them."""
+        form = self.format or "-"
+        return form in EPOCHS or re.fullmatch("(?:%[YmdHMS])+", form) is not None
+
     def numbers(self, values: Values) -> Numbers:
         if values.array.dtype.kind == "M":
             none = np.zeros(len(values), dtype=bool)

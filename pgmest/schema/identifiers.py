@@ -124,7 +124,7 @@ def identifier_in_texts(name: str, tally: Tally) -> Identifier | None:
         return Identifier(f"IT LOOKS LIKE AN IDENTIFIER OR FREE TEXT: ITS {rows:,} VALUES ALL DIFFER")
     shaped = texts.str.fullmatch(UUID).to_numpy(dtype=bool) | texts.str.contains(r"\S@\S+\.\S").to_numpy(dtype=bool)
     if tally.share(shaped) > 0.5 and distinct > 2:
-        return _repeated("ITS VALUES ARE WRITTEN LIKE ADDRESSES OR IDENTIFIERS", tally)
+        return _repeated("IT IS WRITTEN LIKE AN IDENTIFIER OR AN ADDRESS", tally)
     digits = tally.share(texts.str.contains(r"\d\d\d").to_numpy(dtype=bool)) > 0.5
     if _evenly_few(tally, NAMED_ROWS_EACH if digits else FEW_ROWS_EACH):
         return _repeated("IT LOOKS LIKE AN IDENTIFIER", tally)

@@ -12,6 +12,7 @@ import numpy as np
 
 from pgmest.schema.categorical import Boolean
 from pgmest.schema.column import SchemaColumn
+from pgmest.schema.date import Date
 from pgmest.schema.frame_types import NUMBER, ColumnType
 from pgmest.schema.readings import real_of, whole_of
 
@@ -85,7 +86,7 @@ class Pandas:
             yield form, self._of(NULLABLE.get(name, name) if column.missing else name)
         elif name.lower() in ("float16", "float32", "float64"):
             yield name.lower(), self._of(name)
-        elif name in ("str", "string[python]", "string[pyarrow]") or (name == "object" and column.kind == "text"):
+        elif name in ("str", "string[python]", "string[pyarrow]") or (name == "object" and _is_text(column)):
             yield "text", self._of(name)
 
     def _of(self, name: str) -> Callable[[np.ndarray, np.ndarray], Any]:
@@ -240,6 +241,11 @@ def _level(column: SchemaColumn, text: str, of: str) -> Any:
         number = real_of(text)
         return text if np.isnan(number) else number
     return text
+
+
+def _is_text(column: SchemaColumn) -> bool:
+    """Return whether values that are objects are texts: labels, or dates in digits alone."""
+    return column.kind == "text" or (isinstance(column, Date) and column.compact)
 
 
 def _polars_type(pl: Any, name: str) -> Any:
