@@ -8,11 +8,13 @@ estimator.score_samples(X), estimator.sample(1000)
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.data.frames import ReadingWarning
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, OptionalDependencyError
 from pgmest.mechanisms.registry import named_mechanism
@@ -41,6 +43,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         bounds: the public range of the columns: (low, high) for all, or one such pair for each. Values outside it are
             replaced by the nearest bound. There is no default: a range that is read from the data is not private.
         bins: the number of equal bins of every column, or one number for each column.
+        missing: whether values that are not numbers (NaN, text) are a value of their own, which is drawn as NaN.
+            Without it they count as the lowest bound, and a warning says so.
         mechanism: the name of the mechanism (`pgmest.mechanisms.registry`).
         epsilon, delta, rho: the budget, as for the mechanism.
         workload: cliques of columns that matter, named "x0", "x1", ...; None for the mechanism's default.
@@ -57,6 +61,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         self,
         bounds: Any = None,
         bins: Any = 10,
+        missing: bool = False,
         mechanism: str = "lamp",
         epsilon: float | None = None,
         delta: float | None = DEFAULT_DELTA,
@@ -67,6 +72,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     ):
         self.bounds = bounds
         self.bins = bins
+        self.missing = missing
         self.mechanism = mechanism
         self.epsilon = epsilon
         self.delta = delta
@@ -78,8 +84,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> DensityEstimator:
         """Spend the budget on the rows of X, of shape (rows, columns), and return the estimator; y is ignored.
 
-        No value in X raises an error, since an error would reveal a row: a value that is not a number (NaN, text)
-        counts as the lowest bound, as in the schemas of tables. X can have no rows.
+        No value in X raises an error, since an error would reveal a row: without `missing` a value that is not a number
+        (NaN, text) counts as the lowest bound, as in the schemas of tables. X can have no rows.
 
         Raises:
             ArgumentError: if bounds or budget are missing, or a parameter is not valid; nothing was spent.
@@ -88,21 +94,29 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         mechanism = named_mechanism(self.mechanism, **budget, backend=self.backend)
         X = self._numbers(X, reset=True)
         self.edges_: list[np.ndarray] = _edges(self.bounds, self.bins, X.shape[1])
-        domain = Domain({f"x{column}": len(edges) - 1 for column, edges in enumerate(self.edges_)})
+        sizes = (len(edges) - 1 + self.missing for edges in self.edges_)
+        domain = Domain({f"x{column}": size for column, size in enumerate(sizes)})
+        if np.isnan(X).any() and not self.missing:
+            text = "some values of X are not numbers, and count as the lowest bound: say missing=True"
+            warnings.warn(text, ReadingWarning, stacklevel=2)
         data = Dataset.from_codes(list(self._codes(X)), domain)
         seed = int(check_random_state(self.random_state).randint(2**31))
         self.result_: Result = mechanism.fit(data, self.workload, seed, progress=False)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density at each row of X, of shape (rows,); -inf outside the bounds and for NaN and text."""
+        """Return the log-density at each row of X, of shape (rows,); -inf outside the bounds.
+
+        For NaN and text it is -inf, too, or with `missing` that of the other columns times the share of such values.
+        """
         check_is_fitted(self)
         X = self._numbers(X, reset=False)
         data = Dataset.from_codes(list(self._codes(X)), self.result_.domain)
         logs = self.result_.model.log_prob(data)
         for column, edges in enumerate(self.edges_):
-            outside = ~((X[:, column] >= edges[0]) & (X[:, column] <= edges[-1]))
-            logs = np.where(outside, -np.inf, logs - np.log(edges[1] - edges[0]))
+            absent = np.isnan(X[:, column]) & self.missing
+            outside = ~((X[:, column] >= edges[0]) & (X[:, column] <= edges[-1])) & ~absent
+            logs = np.where(outside, -np.inf, logs - np.where(absent, 0.0, np.log(edges[1] - edges[0])))
         return logs
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -110,14 +124,15 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return float(np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Return rows drawn from the density, of shape (n_samples, columns)."""
+        """Return rows drawn from the density, of shape (n_samples, columns); missing values are NaN."""
         check_is_fitted(self)
         generator = np.random.default_rng(check_random_state(random_state).randint(2**31))
         records = self.result_.sample(n_samples, generator)
-        drawn = [
-            generator.uniform(edges[codes], edges[codes + 1])
-            for edges, codes in zip(self.edges_, (column.astype(np.int64) for column in records.columns), strict=True)
-        ]
+        drawn = []
+        for edges, codes in zip(self.edges_, (column.astype(np.int64) for column in records.columns), strict=True):
+            bins = np.minimum(codes, len(edges) - 2)
+            values = generator.uniform(edges[bins], edges[bins + 1])
+            drawn.append(np.where(codes > bins, np.nan, values))
         return np.stack(drawn, axis=1)
 
     def _numbers(self, X: Any, reset: bool) -> np.ndarray:
@@ -136,8 +151,10 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     def _codes(self, X: np.ndarray) -> Any:
         """Yield the bins of the values, column by column."""
         for column, edges in enumerate(self.edges_):
-            numbers = np.where(np.isnan(X[:, column]), edges[0], X[:, column])
-            yield np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+            absent = np.isnan(X[:, column])
+            numbers = np.where(absent, edges[0], X[:, column])
+            bins = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+            yield np.where(absent & self.missing, len(edges) - 1, bins)
 
 
 def _edges(bounds: Any, bins: Any, columns: int) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,22 +11,27 @@ import numpy as np
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.data.frames import lazy_frame
+from pgmest.data.frames import ReadingWarning, lazy_frame
 from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
 from pgmest.schema.bins import bin_expression
+from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.engine import EngineColumn, Reading, kept_apart, within_limits
 from pgmest.schema.grid import Grid
 from pgmest.schema.later import Later
+from pgmest.schema.related import RelatedColumn
 from pgmest.schema.total import Total
 from pgmest.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+NOTICED = 0.01
+"""The share of rows without a value from which on a warning says that they count as another value."""
 
 
 def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: bytes | None = None) -> Dataset:
@@ -48,13 +54,23 @@ def _dataset(
     columns: Sequence[SchemaColumn], unit: Unit | None, pieces: Iterator[dict[str, Values]], key: bytes
 ) -> Dataset:
     codes = [[np.empty(0, dtype=code_type(column.size))] for column in columns]
-    persons, records = Persons(), 0
+    persons, records, gaps = Persons(), 0, dict.fromkeys(filter(_takes_gaps_for_values, columns), 0)
     for piece in pieces:
         for column, encoded in zip(columns, codes, strict=True):
             encoded.append(column.encode_rows(piece, records))
+        for column in gaps:
+            gaps[column] += int(piece[column.name].gaps.sum())
         if unit:
             persons.add(unit.column, piece[unit.column])
         records += len(next(iter(piece.values())))  # the first column may be a total, which is not read
+    for column, count in gaps.items():
+        if count >= NOTICED * records > 0:
+            warnings.warn(
+                f"column '{column.name}' has rows without a value, which count as {column.labels()[column.gap_code]}, "
+                f"since the schema does not say missing: true ({column.place})",
+                ReadingWarning,
+                stacklevel=5,
+            )
     whole = [np.concatenate(encoded) for encoded in codes]
     if unit:
         keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]
@@ -62,6 +78,12 @@ def _dataset(
         whole = [column[rows] for column in whole]
     at_most, person = (unit.at_most, unit.column) if unit else (None, None)
     return Dataset.from_codes(whole, _domain(columns), trusted=True, records_per_person=at_most, unit_column=person)
+
+
+def _takes_gaps_for_values(column: SchemaColumn) -> bool:
+    """Return whether the code of missing values is that of a number, a date, or a listed value."""
+    other = isinstance(column, Categorical) and column.other is not None
+    return not (column.missing or other or column.outside == "error" or isinstance(column, Total | RelatedColumn))
 
 
 def _domain(columns: Sequence[SchemaColumn]) -> Domain:

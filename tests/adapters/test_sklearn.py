@@ -93,6 +93,24 @@ def test_no_value_is_an_error_and_none_moves_another_row(odd):
     assert np.argmax(after - before) == where
 
 
+def test_missing_values_are_a_value_of_their_own_or_a_warning():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(50, 10, (500, 2)).clip(25, 75)
+    rows[rng.random(rows.shape) < 0.5] = np.nan
+    options: dict[str, Any] = {"bounds": (0, 100), "bins": 5, "mechanism": "mst", "rho": 1e4, "backend": "simulation"}
+    with pytest.warns(UserWarning, match="count as the lowest bound: say missing=True"):
+        DensityEstimator(**options).fit(rows)
+    estimator = DensityEstimator(**options, missing=True).fit(rows)
+    drawn = estimator.sample(2000, random_state=0)
+    assert np.isnan(drawn).mean() == pytest.approx(np.isnan(rows).mean(), abs=0.05)
+    assert np.nanmin(drawn) >= 20
+    assert np.isfinite(estimator.score_samples([[np.nan, 50.0], [50.0, 50.0]])).all()
+    cells = np.array([[x, y] for x in (10, 30, 50, 70, 90, np.nan) for y in (10, 30, 50, 70, 90, np.nan)])
+    sizes = np.where(np.isnan(cells), 1, 20).prod(axis=1)
+    assert (np.exp(estimator.score_samples(cells)) * sizes).sum() == pytest.approx(1)
+    assert estimator.fit(np.array([["a", "b"]] * 50, dtype=object)).result_.project("x0").values.argmax() == 5
+
+
 def test_a_table_without_rows_is_no_error():
     estimator = DensityEstimator(bounds=(0, 10), bins=5, rho=1.0, mechanism="independent", backend="simulation")
     assert estimator.fit(np.empty((0, 2))).sample(3, random_state=0).shape == (3, 2)

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import warnings
 
 import duckdb
 import numpy as np
@@ -245,3 +246,15 @@ def test_texts_in_parquet_that_are_none(tmp_path):
     assert schema.encode(path).column("c").tolist() == [0, 2, 3]
     frame = pa.table({"c": broken}).to_pandas(types_mapper=pd.ArrowDtype)
     assert schema.encode(frame).column("c").tolist() == [0, 2, 3]
+
+
+def test_a_warning_says_that_missing_values_count_as_another_value():
+    table = pd.DataFrame({"a": [1.0, None, 70.0], "b": ["x", None, "y"], "c": [1, 2, 3]})
+    columns = {"a": {"type": "integer", "min": 0, "max": 99, "width": 50}, "c": {"type": "boolean"}}
+    columns["b"] = {"type": "categorical", "values": ["x", "y"], "other": "z"}
+    with pytest.warns(UserWarning, match="column 'a' has rows without a value, which count as 0..49, since") as warned:
+        Schema.from_dict({"columns": columns}).encode(table)
+    assert len(warned) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Schema.from_dict({"columns": columns | {"a": columns["a"] | {"missing": True}}}).encode(table)
