@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +177,7 @@ class Synthesizer:
         if not isinstance(table, Dataset):
             known = known.typed(table)
             check_types(known)
-        matters = list(self.matters) if isinstance(self.matters, Iterable) else self.matters
+        matters = list(self.matters) if isinstance(self.matters, Iterator) else self.matters
         workload = _with_matters(mechanism, known, workload, matters)
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
         if known.bought:

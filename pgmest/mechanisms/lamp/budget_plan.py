@@ -67,6 +67,7 @@ class BudgetPlan:
         remedies: Changes that help, with their effect.
         warnings: Reasons to reconsider the budget before paying.
         seconds: The expected time of a run, within a factor of two.
+        unscored: Whether all tables are measured without scores.
     """
 
     budget: str
@@ -83,6 +84,7 @@ class BudgetPlan:
     remedies: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    unscored: bool = False
 
     @property
     def one_way_errors(self) -> dict[str, float]:
@@ -115,7 +117,10 @@ class BudgetPlan:
             "likely_measured": list(self.likely),
             "likely_error": self.likely_error,
             "score_error": self.score_stddev,
-            "matters": [{"clique": list(clique), "measured": clique in self.ahead} for clique in self.emphasized],
+            "matters": [
+                {"clique": list(clique), "measured": self.unscored or clique in self.ahead}
+                for clique in self.emphasized
+            ],
             "too_weak": [dataclasses.asdict(each) for each in self.too_weak],
             "remedies": list(self.remedies),
             "warnings": list(self.warnings),
@@ -153,6 +158,7 @@ def budget_plan(mechanism: LAMP, domain: Domain, records: int, demand: WorkloadD
         too_weak=tuple(too_weak(mechanism, forecast, tables)),
         remedies=tuple(remedies(mechanism, forecast, tables)),
         warnings=(*delta_warnings(mechanism.delta, records), *epsilon_warnings(mechanism.epsilon)),
+        unscored=forecast.unscored,
         seconds=sum(expected_seconds(mechanism, domain, records) or ()),
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
-from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
+from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candidates
 from pgmest.mechanisms.lamp.candidates import (
     SHARE_GRID,
     CandidateMarginal,
@@ -26,6 +26,7 @@ from pgmest.mechanisms.lamp.candidates import (
     one_way_candidate,
     table_candidate,
     total_candidate,
+    unscored_candidate,
 )
 from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence
 from pgmest.mechanisms.lamp.emphasis import VISIBLE, emphasized_tables, measured_ahead, sampling_error
@@ -138,6 +139,10 @@ class TableKind:
             )
         return self._candidates[places, visible]
 
+    def unscored(self, clique: Clique) -> CandidateMarginal:
+        """Return the candidate for a table of this kind that is measured over all codes without a score."""
+        return unscored_candidate(clique, self.sides[-1], len(self.sides) - 1, self.records, self.noise_model)
+
     def shape(self, level: int) -> tuple[int, ...]:
         """Return the number of groups of each attribute at a level."""
         return tuple(round(float(cells.sum())) for cells, _ in self.sides[level])
@@ -180,6 +185,7 @@ class Forecast:
         scoring_share: The share of the budget for scores.
         score_stddev: The standard deviation of the noise in a score, in counts.
         worth: The least part of a table's error that measuring it must remove (`LAMP.min_error_reduction`).
+        unscored: Whether all tables are measured without scores.
     """
 
     demand: WorkloadDemand
@@ -188,6 +194,7 @@ class Forecast:
     scoring_share: float
     score_stddev: float
     worth: float
+    unscored: bool = False
     _kinds: dict[tuple[int, ...], TableKind] = field(default_factory=dict)
     _leasts: dict[tuple[tuple[int, ...], float, float], float] = field(default_factory=dict)
 
@@ -200,7 +207,7 @@ class Forecast:
     @property
     def left(self) -> float:
         """The share of the budget after the initial measurements and the scores."""
-        return max(0.0, 1 - sum(self.first.shares.values()) - self.scoring_share)
+        return max(0.0, 1 - sum(self.first.shares.values()) - (0.0 if self.unscored else self.scoring_share))
 
     @cached_property
     def emphasized(self) -> list[Clique]:
@@ -210,6 +217,8 @@ class Forecast:
     @cached_property
     def ahead(self) -> dict[Clique, tuple[CandidateMarginal, float]]:
         """The emphasized tables that are certainly measured, with their shares of the budget before all scores."""
+        if self.unscored:
+            return {}
         strong = (class_of(STRONG),)
         candidates = [replace(self.kind(clique).candidate(strong), clique=clique) for clique in self.emphasized]
         return measured_ahead(candidates, EMPHASIS_SHARE * self.left, self.worth)
@@ -226,6 +235,10 @@ class Forecast:
         counts = {name: typical_counts(self.first.domain[name], self.records) for name in self.demand.attributes}
         levels = {name: nested_groups(own) for name, own in counts.items()}
         item_errors: ItemErrors = WorkloadSensitivity.of(self.demand, counts, levels).item_errors
+        if self.unscored:
+            everything = [*self._again(), *(self.kind(clique).unscored(clique) for clique in self.tables)]
+            shares = allocate(everything, item_errors, self.left)
+            return {c.clique: (c, float(share)) for c, share in zip(everything, shares, strict=True) if share > 0}
         estimated = [candidate for candidate in self._estimated() if candidate.clique not in self.ahead]
         most = self.left * min(1.0, MOST_FAIR_SHARES / max(1, len(estimated)))
         able = [candidate for candidate in estimated if candidate.reduction(most) >= self.worth]
@@ -344,7 +357,7 @@ class Forecast:
     def if_measured(self, clique: Clique, dependence: float = STRONG) -> ExpectedTable:
         """Return the error to expect of a table if it is measured, with a strong dependence or another one."""
         kind, importance = self.kind(clique), self.tables[clique]
-        if clique in self.ahead:
+        if clique in self.ahead or (self.unscored and clique in self.chosen):
             return self._expected(clique, *self.chosen[clique])
         candidate = kind.candidate((class_of(dependence),))
         found = self._expected(clique, candidate, max(self.share_of(candidate, importance), SHARE_GRID[1]))

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
 from pgmest.mechanisms.kept_pairs import ESTIMATES
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
+from pgmest.mechanisms.lamp.candidates import NoiseModel
 from pgmest.mechanisms.lamp.emphasis import measure_emphasized
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
@@ -166,6 +168,17 @@ class LAMP(Mechanism):
         known = as_domain(domain)
         count = at_least("records", records, 1)
         return budget_plan(self, known, count, WorkloadDemand.of(known, workload))
+
+    def measures_all(self, domain: Domain, demand: WorkloadDemand) -> bool:
+        """Return whether a run measures all pairs and triples without scores, which depends on public facts only.
+
+        Args:
+            domain: The attributes.
+            demand: The demand of the workload.
+        """
+        public: Any = SimpleNamespace(domain=domain, budget=self.budget(), neighbors=self.neighbors)
+        noise_model = NoiseModel.of(public.budget, self.neighbors)
+        return bool(demand.pairs) and Rounds(self, public, demand, noise_model)._scores_are_too_noisy()
 
     @property
     def graphical(self) -> bool:

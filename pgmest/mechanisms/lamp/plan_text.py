@@ -147,6 +147,9 @@ def _likely(plan: BudgetPlan) -> Iterator[str]:
     error = "" if plan.likely_error is None else f", with an error of about {percent_text(plan.likely_error, 1)}"
     yield ""
     yield f"{range_text(*plan.likely).capitalize()} of {total} are likely to be measured{error}."
+    if plan.unscored:
+        yield "All are measured without scores, which would cost more than they gain."
+        return
     yield (
         f"Noisy scores choose them. The standard error of a score is {plan.score_stddev:.2g}, so dependences below "
         f"{2 * plan.score_stddev:.2g} are found by luck only. Dependences that are not measured are lost, except for "
@@ -159,7 +162,7 @@ def _likely(plan: BudgetPlan) -> Iterator[str]:
 def _weak(plan: BudgetPlan) -> Iterator[str]:
     """Yield sentences on the tables that the budget cannot carry, and on what they take."""
     for clique in plan.emphasized:
-        if clique not in plan.ahead:
+        if clique not in plan.ahead and not plan.unscored:
             name = _called(plan, clique)
             yield f"!  {name} matters, but the budget cannot carry it: the answer would be mostly noise."
     if not plan.too_weak or plan.independent_only:

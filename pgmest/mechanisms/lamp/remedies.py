@@ -70,7 +70,8 @@ def forecast_of(mechanism: LAMP, domain: Domain, demand: WorkloadDemand, records
     first = InitialMeasurements.of(domain, demand, noise_model, first_share, total_known)
     whole = mechanism.budget() * mechanism.scoring_share
     stddev = scores_stddev(2 * max(1, len(demand.pairs)), whole, mechanism.neighbors)
-    return Forecast(demand, first, records, mechanism.scoring_share, stddev, mechanism.min_error_reduction)
+    worth, unscored = mechanism.min_error_reduction, mechanism.measures_all(domain, demand)
+    return Forecast(demand, first, records, mechanism.scoring_share, stddev, worth, unscored)
 
 
 def too_weak(mechanism: LAMP, forecast: Forecast, tables: list[ExpectedTable]) -> Iterator[TooWeak]:
@@ -192,6 +193,8 @@ def likely(forecast: Forecast) -> tuple[int, int]:
     On real tables, runs measured one to two times as many tables as the forecast, and up to two where it expects 0.
     """
     count = len(forecast.measured())
+    if forecast.unscored:
+        return count, count
     possible = sum(not math.isinf(forecast.least(forecast.kind(c), w)) for c, w in forecast.tables.items())
     return min(count, possible), min(2 * count + 2, possible)
 

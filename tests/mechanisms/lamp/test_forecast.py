@@ -33,12 +33,18 @@ def table(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "epsilon", "persons"),
-    [("census", 1.0, 1), ("census", 2.0, 4), ("titanic", 2.0, 1), ("acs/MA2019", 1.0, 1)],
+    ("name", "epsilon", "delta", "persons"),
+    [
+        ("census", 1.0, 1e-9, 1),
+        ("census", 2.0, 1e-9, 4),
+        ("titanic", 2.0, 1e-9, 1),
+        ("titanic", 1.0, 0.0, 1),  # all pairs are measured without scores
+        ("acs/MA2019", 1.0, 1e-9, 1),
+    ],
 )
-def test_runs_on_real_tables_come_out_as_planned(name, epsilon, persons):
-    data = table(name)
-    mechanism = LAMP(epsilon=epsilon, backend="simulation", records=20_000, neighbors=AddRemove(persons))
+def test_runs_on_real_tables_come_out_as_planned(name, epsilon, delta, persons):
+    data, neighbors = table(name), AddRemove(persons)
+    mechanism = LAMP(epsilon=epsilon, delta=delta, backend="simulation", records=20_000, neighbors=neighbors)
     plan = mechanism.plan(data.domain, data.records)
     result = mechanism.fit(data, seed=1, progress=False)
 
@@ -65,6 +71,19 @@ def test_the_intervals_of_one_way_counts_hold_as_often_as_they_say():
         for name in census.domain:
             inside += list(np.abs(result.project((name,)).values - census.project((name,)).values) <= widths[name])
     assert np.mean(inside) > 0.9
+
+
+def test_where_measuring_costs_less_than_scores_all_pairs_are_measured():
+    domain = {f"x{i}": 2 for i in range(8)}
+    workload = emphasized(domain, None, [("x0", "x1")])
+    plan = LAMP(epsilon=1.0).plan(domain, 2000, workload)
+    assert plan.likely == (28, 28)
+    assert "All are measured without scores" in str(plan)
+    assert "cannot carry" not in str(plan)
+    assert plan.to_json()["matters"] == [{"clique": ["x0", "x1"], "measured": True}]
+    data = pg.Dataset.from_codes(np.random.default_rng(0).integers(2, size=(2000, 8)), pg.Domain(domain))
+    result = LAMP(epsilon=1.0, backend="simulation", records=1000).fit(data, workload, seed=0, progress=False)
+    assert sum(len(measurement.clique) == 2 for measurement in result.measurements) == 28
 
 
 def test_the_number_of_pairs_grows_with_the_budget_and_the_records():
