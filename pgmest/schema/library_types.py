@@ -86,7 +86,7 @@ class Pandas:
             yield form, self._of(NULLABLE.get(name, name) if column.missing else name)
         elif name.lower() in ("float16", "float32", "float64"):
             yield name.lower(), self._of(name)
-        elif name in ("str", "string[python]", "string[pyarrow]") or (name == "object" and _is_text(column)):
+        elif name in ("str", "string[python]", "string[pyarrow]") or (name == "object" and _holds_texts(column)):
             yield "text", self._of(name)
 
     def _of(self, name: str) -> Callable[[np.ndarray, np.ndarray], Any]:
@@ -243,7 +243,7 @@ def _level(column: SchemaColumn, text: str, of: str) -> Any:
     return text
 
 
-def _is_text(column: SchemaColumn) -> bool:
+def _holds_texts(column: SchemaColumn) -> bool:
     """Return whether values that are objects are texts: labels, or dates in digits alone."""
     return column.kind == "text" or (isinstance(column, Date) and column.compact)
 
