@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmest.data.values import Values, read_values
 from pgmest.schema.categorical import Boolean, Categorical
+from pgmest.schema.clock import Duration, Time
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
 from pgmest.schema.frame_types import ColumnType
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 Make = Callable[[np.ndarray, np.ndarray], Any]
 """A function of values and of the records without a value that returns a column of a library."""
+
+DTYPES = {"text": "O", "day": "M", "duration": "m"}
+"""The kinds of arrays that have a form already."""
 
 MOST_NUMBERS = 1000
 """The most whole numbers of a column that become levels of a category."""
@@ -121,26 +125,33 @@ def extremes(column: SchemaColumn) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_form(column: SchemaColumn, values: np.ndarray, form: str) -> np.ndarray:
-    """Return values as numbers, booleans, texts or days of a type of NumPy.
+    """Return values as numbers, booleans, texts or dates of a type of NumPy.
 
     Args:
         column: the description of the column.
         values: as `SchemaColumn.draw` returns them.
-        form: "int", "bool", "text", "day", "decimal", or a type of floats, such as "float32".
+        form: "int", "bool", "text", "day", "duration", "clock" (seconds since midnight), "decimal", or a type of
+            floats, such as "float32".
 
     Raises:
         ValueError: a value cannot have this form.
     """
     if isinstance(column, Date) and column.compact and form != "day":
         values = date_texts(values, str(column.format))
-    if isinstance(column, Boolean) and form not in ("text", "day"):
+    if isinstance(column, Boolean) and form not in DTYPES:
         values = column.find(Values.of(values)).codes == 1
     if form == "text" and isinstance(column, Categorical) and column.kind != "boolean":
         return np.array([*column_texts(column, values), None], dtype=object)[:-1]
-    if form in ("text", "day"):
-        if values.dtype.kind != {"text": "O", "day": "M"}[form]:
+    if form in DTYPES:
+        if values.dtype.kind != DTYPES[form]:
             raise ValueError(form)
         return values
+    if form == "clock":
+        if not isinstance(column, Time):
+            raise ValueError(form)
+        return column.numbers(Values.of(values)).numbers * column.step
+    if isinstance(column, Duration):
+        values = column.numbers(Values.of(values)).numbers
     if form == "decimal":
         return _decimals(column, values)
     if values.dtype.kind == "O":

@@ -81,6 +81,8 @@ class Pandas:
             zone = getattr(kind_of, "tz", None)
             yield "day", self._times(np.datetime_data(kind_of)[0] if zone is None else kind_of.unit, zone)
             yield "day", self._times("s", zone)
+        elif name.startswith("timedelta64["):
+            yield "duration", self._of(name)
         elif name == "bool" or name in NULLABLE.values() or name in NULLABLE:
             form = "bool" if name in ("bool", "boolean") else "int"
             yield form, self._of(NULLABLE.get(name, name) if column.missing else name)
@@ -145,6 +147,10 @@ class Polars:
             yield form, lambda values, missing: self._without(pl.Series(values), missing).cast(dtype)
         elif dtype == pl.Datetime:
             yield "day", self._times(dtype)
+        elif dtype == pl.Duration:
+            yield "duration", lambda values, missing: self._without(pl.Series(values), missing).cast(dtype)
+        elif dtype == pl.Time:
+            yield "clock", lambda seconds, missing: self._without(pl.Series(seconds * 10**9).cast(dtype), missing)
         elif dtype == pl.Decimal:
             yield "decimal", lambda values, missing: self._without(pl.Series(values.tolist(), dtype=dtype), missing)
 
@@ -198,8 +204,12 @@ class Arrow:
         forms = {"halffloat": "float16", "float": "float32", "double": "float64", "bool": "bool"}
         form = forms.get(str(dtype)) or ("int" if pa.types.is_integer(dtype) else "")
         form = form or ("decimal" if pa.types.is_decimal(dtype) else "")
+        form = form or ("duration" if pa.types.is_duration(dtype) else "clock" if pa.types.is_time(dtype) else "")
         form = form or ("day" if pa.types.is_temporal(dtype) else "text")
-        if form == "day" and getattr(dtype, "tz", None) is not None:
+        if form == "clock":
+            seconds = pa.time32("s")
+            yield form, lambda values, missing: pa.array(values.astype(np.int32), seconds, mask=missing).cast(dtype)
+        elif form == "day" and getattr(dtype, "tz", None) is not None:
             yield form, self._times(dtype)
         else:
             yield form, lambda values, missing: pa.array(values, mask=missing).cast(dtype)
@@ -251,7 +261,7 @@ def _holds_texts(column: SchemaColumn) -> bool:
 def _polars_type(pl: Any, name: str) -> Any:
     """Return a type of polars by its text, such as "Datetime(time_unit='us', time_zone='UTC')"; None for others."""
     kind, _, arguments = name.partition("(")
-    known = ("Int", "UInt", "Float", "Boolean", "String", "Date", "Datetime", "Decimal")
+    known = ("Int", "UInt", "Float", "Boolean", "String", "Date", "Datetime", "Time", "Duration", "Decimal")
     if kind.rstrip("0123456789") not in known or not hasattr(pl, kind):
         return None
     found = getattr(pl, kind)

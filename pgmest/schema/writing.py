@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest.data.dates import DAY
 from pgmest.data.table_file import TableFile
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, excerpt
 from pgmest.schema.categorical import Categorical
+from pgmest.schema.clock import Duration
 from pgmest.schema.column import SchemaColumn, could_be_written
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer, Real, Writing
@@ -35,6 +37,8 @@ def as_written(
     """
     if isinstance(column, Date) and column.format is not None:
         values = date_texts(values, column.format)
+    elif isinstance(column, Duration):
+        values = duration_texts(values)
     elif isinstance(column, Integer | Real) and column.writing != Writing():
         values = _objects(number_text(value, column.writing) for value in values.tolist())
     elif values.dtype.kind == "b" and column.markers & {"True", "False"}:
@@ -78,6 +82,20 @@ def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
         numbers = distinct.astype("M8[s]").astype(np.int64) * EPOCHS[form]
         return _objects(map(str, numbers.tolist()))[positions.reshape(-1)]
     texts = [date.strftime(form.replace("%Y", f"{date.year:04}")) for date in distinct.astype(object)]
+    return _objects(texts)[positions.reshape(-1)]
+
+
+def duration_texts(lengths: np.ndarray) -> np.ndarray:
+    """Return durations as texts that all libraries read, with days and the time of the last one.
+
+    >>> duration_texts(np.array([93_600, -3600], dtype="m8[s]")).tolist()
+    ['1 days 02:00:00', '-1 days +23:00:00']
+    """
+    distinct, positions = np.unique(lengths.astype("m8[s]").astype(np.int64), return_inverse=True)
+    texts = []
+    for days, seconds in zip(*(part.tolist() for part in np.divmod(distinct, DAY)), strict=True):
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        texts.append(f"{days} days {'+' if days < 0 else ''}{clock}")
     return _objects(texts)[positions.reshape(-1)]
 
 

@@ -27,6 +27,9 @@ DATE = {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "unit": "month
 LATE = DATE | {"max": "2999-12-31", "unit": "year"}
 FLAG = {"type": "boolean"}
 WORDS = {"type": "boolean", "labels": ["no", "yes"]}
+HOURS = {"type": "date", "min": "2020-03-28", "max": "2020-03-31", "unit": "hour", "width": 6}
+CLOCK = {"type": "time", "unit": "minute", "bins": 7}
+LENGTH = {"type": "duration", "min": -5, "max": 50, "unit": "hour", "width": 10}
 
 RNG = np.random.default_rng(0)
 INTS, TEXTS = RNG.integers(0, 5, 40), RNG.choice(["a", "b", "c"], 40)
@@ -47,6 +50,7 @@ def other(description, label="z"):
     return {key: value for key, value in description.items() if key != "outside"} | {"other": label}
 
 
+UNITS = ("s", "ms", "ns")
 SAME = "the same type"
 PANDAS = [
     *(
@@ -88,12 +92,24 @@ PANDAS = [
     (zoned("datetime64[ns, America/Sao_Paulo]", "America/Sao_Paulo"), DATE | {"min": "2010-01-01"}, SAME),
     (zoned("timestamp[ms, tz=Europe/Berlin][pyarrow]", "Europe/Berlin"), gaps(DATE), SAME),
     (DAYS.astype("date32[day][pyarrow]"), DATE, SAME),
+    (zoned("datetime64[us, Asia/Tokyo]", "Asia/Tokyo"), gaps(HOURS), SAME),
+    (DAYS.astype("datetime64[ns]"), HOURS, SAME),
+    (DAYS.astype("date32[day][pyarrow]"), HOURS, "datetime64[ms]"),
+    *(
+        (pd.Series(pd.to_timedelta(INTS, unit="h")).astype(f"timedelta64[{unit}]"), gaps(LENGTH), SAME)
+        for unit in UNITS
+    ),
+    (pd.Series(INTS), gaps(LENGTH), "Int64"),
+    (pd.Series(INTS).astype("int16"), LENGTH, SAME),
     (DAYS.astype("datetime64[ns]"), LATE, "datetime64[s]"),
     (zoned("datetime64[ns, UTC]", "UTC"), LATE, "datetime64[s, UTC]"),
     (pd.Series([day.date() for day in DAYS], dtype=object), DATE, "datetime64[s]"),
 ]
 
 POLARS = [
+    (pl.Series(INTS * 60 * 10**9).cast(pl.Time), gaps(CLOCK), SAME),
+    (pl.Series(INTS).cast(pl.Duration("us")), gaps(LENGTH), SAME),
+    (pl.Series(DAYS).cast(pl.Datetime("us")), gaps(HOURS), SAME),
     *((pl.Series(INTS).cast(kind), gaps(INTEGER), SAME) for kind in (pl.Int8, pl.UInt32, pl.Float32, pl.Int128)),
     *((pl.Series(FLOATS).cast(kind), gaps(PRICE), SAME) for kind in (pl.Float32, pl.Float64, pl.Decimal(10, 2))),
     (pl.Series(FLOATS).cast(pl.Float32), REAL, SAME),
@@ -117,6 +133,10 @@ POLARS = [
 ]
 
 ARROW = [
+    (pa.array(INTS.astype("int32"), pa.time32("s")), gaps(CLOCK), SAME),
+    (pa.array(INTS, pa.time64("us")), gaps(CLOCK), SAME),
+    (pa.array(INTS, pa.duration("s")), gaps(LENGTH), SAME),
+    (pa.array(DAYS).cast(pa.timestamp("ms", "Asia/Tokyo")), HOURS, SAME),
     *((pa.array(INTS, kind), gaps(INTEGER), SAME) for kind in (pa.int8(), pa.uint64())),
     *((pa.array(FLOATS).cast(kind), REAL, SAME) for kind in (pa.float32(), pa.float16(), pa.float64())),
     (pa.array([decimal.Decimal(f"{value:.2f}") for value in FLOATS], pa.decimal128(8, 2)), gaps(PRICE), SAME),

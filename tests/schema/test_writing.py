@@ -29,6 +29,8 @@ NOTATIONS = (
     {"ignore": ["e", " "]},
     {"ignore": ["E", "'"], "decimal": ","},
 )
+TIME_FORMATS = ("%d.%m.%Y %H:%M", "%Y-%m-%dT%H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "epoch", "epoch_ms")
+CLOCK_FORMATS = ("%H:%M:%S", "%I:%M:%S %p", "%H%M%S")
 FORMATS = ("%d.%m.%Y", "%Y%m%d", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%dT%H:%M:%S", "%j/%Y")
 FILES = (
     {},
@@ -44,12 +46,29 @@ FILES = (
 @st.composite
 def columns(draw):
     """Columns in a notation of their own."""
-    kind = draw(st.sampled_from(("number", "date", "boolean", "labels")))
+    kind = draw(st.sampled_from(("number", "date", "time", "clock", "duration", "boolean", "labels")))
     if kind == "number":
         described = draw(st.one_of(strategies.integer(), strategies.real(), strategies.price()))
         described |= draw(st.sampled_from(NOTATIONS))
     elif kind == "date":
         described = draw(strategies.date()) | {"format": draw(st.sampled_from(FORMATS))}
+    elif kind == "time":
+        unit, form = draw(st.sampled_from(("hour", "minute"))), draw(st.sampled_from((None, *TIME_FORMATS)))
+        described = {
+            "type": "date",
+            "min": "2019-12-30",
+            "max": "2020-03-02",
+            "unit": unit,
+            "bins": draw(st.integers(1, 6)),
+        }
+        described |= {} if form is None else {"format": form}
+    elif kind == "clock":
+        unit, form = draw(st.sampled_from(("hour", "minute", "second"))), draw(st.sampled_from((None, *CLOCK_FORMATS)))
+        described = {"type": "time", "unit": unit, "bins": draw(st.integers(1, 8))}
+        described |= {} if form is None else {"format": form}
+    elif kind == "duration":
+        unit = draw(st.sampled_from(("day", "hour", "minute", "second")))
+        described = {"type": "duration", "min": draw(st.integers(-50, 0)), "max": 50, "unit": unit, "bins": 7}
     elif kind == "boolean":
         described = {"type": "boolean"} | draw(st.sampled_from(({}, {"labels": ["no", "yes"]}, {"labels": ["0", "1"]})))
     else:
@@ -112,7 +131,7 @@ def _read_by(engine, path, separator):
     )
 
 
-@settings(few, max_examples=40)
+@settings(few, max_examples=12)
 @given(cases(), st.sampled_from(("pandas", "polars", "pyarrow", "duckdb")))
 def test_engines_read_it_as_the_same_codes(tmp_path_factory, case, engine):
     schema, codes = case

@@ -10,6 +10,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ImpossibleModelError, QueryError, UnknownAttributeError
 from pgmest.schema.given import read_given
+from pgmest.synthesizer.completion import drawn
 
 SCHEMA = pg.Schema.parse(
     """
@@ -184,3 +185,24 @@ constraints:
         fitted.sample(5, given={"end": "2020-05-05"})
     with pytest.raises(QueryError, match="low, high, whose values are drawn together"):
         fitted.sample(5, given={"low": 5, "high": 50})
+
+
+def test_times_and_durations():
+    schema = pg.Schema.parse("""
+columns:
+  at: {type: date, min: 2020-01-01, max: 2020-01-31, unit: hour, width: 12}
+  clock: {type: time, unit: hour}
+  wait: {type: duration, min: 0, max: 120, unit: minute, width: 30}
+""")
+    model = pg.Model(pg.CliqueVector.zeros(schema.domain, []), 100.0)
+    rng = np.random.default_rng(0)
+    for given, holds in (
+        (
+            {"at": ("2020-01-03 05:30", "2020-01-03 14:00")},
+            lambda t: t["at"].between("2020-01-03 05:30", "2020-01-03 14:00"),
+        ),
+        ({"clock": ("08:15", "10:45")}, lambda t: t["clock"].between("08:15", "10:45")),
+        ({"wait": ("0:20", "1:10")}, lambda t: t["wait"].between(pd.Timedelta("20min"), pd.Timedelta("70min"))),
+        ({"wait": 45}, lambda t: t["wait"] == pd.Timedelta("45min")),
+    ):
+        assert holds(drawn(model, schema, given, 50, rng)).all(), given
