@@ -226,7 +226,7 @@ class Arrow:
 
     def _category(self, column: SchemaColumn, dtype: Any) -> Callable[..., Any]:
         def made(places: np.ndarray, missing: np.ndarray, labels: list[str]) -> Any:
-            of = {"bool": "bool"}.get(str(dtype.value_type), "text" if _is_text(self._pa, dtype.value_type) else NUMBER)
+            of = {"bool": "bool"}.get(str(dtype.value_type), "text" if _holds_text(dtype.value_type) else NUMBER)
             levels = self._pa.array([_level(column, label, of) for label in labels], dtype.value_type)
             indices = self._pa.array(places, mask=missing).cast(dtype.index_type)
             return self._pa.DictionaryArray.from_arrays(indices, levels, ordered=dtype.ordered)
@@ -234,7 +234,8 @@ class Arrow:
         return made
 
 
-def _is_text(pa: Any, kind: Any) -> bool:
+def _holds_text(kind: Any) -> bool:
+    """Return whether a type of pyarrow is one of texts."""
     return str(kind) in ("string", "large_string", "string_view")
 
 
