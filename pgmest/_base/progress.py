@@ -1,41 +1,48 @@
-"""The time that long work takes, said before it starts, and a progress bar while it lasts.
-
-Both are shown on a terminal and in notebooks only, not if standard error is a pipe or a file.
-"""
+"""The time that long work takes, said before it starts, and its progress: a bar on a terminal, else lines."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Any
+from collections.abc import Callable, Iterator
+
+from pgmest._base.stages import begun
+from pgmest.errors import plural
 
 LONG = 2.0
 """Work of at least this many seconds is announced."""
 
 
-def announce(what: str, seconds: float) -> bool:
-    """Say about how long some work takes, if it is long; return whether it was said."""
-    if not seconds >= LONG or not interactive():
-        return False
-    print(f"pgmest: {what} takes about {duration(seconds)}", file=sys.stderr, flush=True)
-    return True
+def announce(what: str, seconds: float) -> None:
+    """Say on standard error about how long some work takes, if it is long."""
+    if seconds >= LONG:
+        print(f"pgmest: {what} takes about {duration_text(seconds)}", file=sys.stderr, flush=True)
 
 
-def interactive() -> bool:
-    """Return whether somebody looks: standard error is a terminal, or this is a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
-
-
-def bar(what: str, total: int) -> Any:
-    """Return a progress bar, which appears once the work has taken a second."""
+@contextlib.contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Return a context manager whose value is a function that is told how many more of the steps are done."""
     from tqdm import tqdm
 
-    return tqdm(desc=what, total=total, disable=not interactive(), leave=False, delay=1.0)
+    with begun(what) as run, tqdm(desc=what, total=total, disable=None, leave=False, delay=1.0) as bar:
+        done = 0
+
+        def more(steps: int) -> None:
+            nonlocal done
+            done += steps
+            run.stage = f"{what}: {done:,} of {total:,}" if run.title != what else f"{done:,} of {total:,}"
+            bar.update(steps)
+
+        yield more
 
 
-def duration(seconds: float) -> str:
-    """Return a time in a readable form.
+def duration_text(seconds: float) -> str:
+    """Return a duration in words.
 
-    >>> duration(3.2), duration(75), duration(4000)
-    ('3 s', '75 s', '67 min')
+    >>> duration_text(14.2), duration_text(95), duration_text(4000), duration_text(9000)
+    ('14 s', '2 minutes', '67 minutes', '2.5 hours')
     """
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    minutes = round(seconds / 60)
+    return plural(minutes, "minute") if seconds < 7200 else f"{seconds / 3600:.2g} hours"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pgmest._base.progress import duration_text
 from pgmest._base.stages import in_command
 from pgmest.errors import plural
 
@@ -87,18 +88,6 @@ def announce(mechanism: Any, data: Any, limit: float | None) -> None:
         option = "--most-seconds " if in_command() else "time_limit="
         text += f" {option}{math.ceil(seconds / 120) * 60} would end it earlier, with a less accurate model."
     print(text, file=sys.stderr, flush=True)
-
-
-def duration_text(seconds: float) -> str:
-    """Return a duration in words.
-
-    >>> duration_text(14.2), duration_text(95), duration_text(4000), duration_text(9000)
-    ('14 s', '2 minutes', '67 minutes', '2.5 hours')
-    """
-    if seconds < 60:
-        return f"{seconds:.2g} s"
-    minutes = round(seconds / 60)
-    return plural(minutes, "minute") if seconds < 7200 else f"{seconds / 3600:.2g} hours"
 
 
 def _pairs(domain: Domain) -> int:

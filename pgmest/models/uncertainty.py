@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.progress import announce, bar
+from pgmest._base.progress import announce, progress
 from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import discrete_laplace, noise_scale
@@ -147,19 +147,18 @@ def replicate(model: Refittable, count: int, seed: int) -> Replicates:
     exact = [model.answer(measurement).datavector() for measurement in measurements]
     estimates: list[tuple[CliqueVector, float]] = []
     started = time.perf_counter()
-    shown = bar("estimating replicates", count)
-    for done in range(count):
-        if done == 1:
-            announce("estimating replicates", (count - 1) * (time.perf_counter() - started))
-        drawn = [redraw(m, answers, generator) for m, answers in zip(measurements, exact, strict=True)]
-        potentials, total, report = refit.repeat(drawn, oracle, max(refit.tolerance, LOOSE))
-        if report.status is Status.INTERRUPTED:
-            if len(estimates) < FEWEST:
-                raise KeyboardInterrupt
-            break
-        estimates.append((potentials, total))
-        shown.update()
-    shown.close()
+    with progress("estimating replicates", count) as more:
+        for done in range(count):
+            if done == 1:
+                announce("estimating replicates", (count - 1) * (time.perf_counter() - started))
+            drawn = [redraw(m, answers, generator) for m, answers in zip(measurements, exact, strict=True)]
+            potentials, total, report = refit.repeat(drawn, oracle, max(refit.tolerance, LOOSE))
+            if report.status is Status.INTERRUPTED:
+                if len(estimates) < FEWEST:
+                    raise KeyboardInterrupt
+                break
+            estimates.append((potentials, total))
+            more(1)
     return Replicates(count, seed, tuple(estimates))
 
 

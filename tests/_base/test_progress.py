@@ -1,6 +1,9 @@
-"""Long work says about how long it takes where somebody looks, and is silent in a pipe."""
+"""Long work says about how long it takes before it starts, and shows its progress."""
 
 from __future__ import annotations
+
+import re
+import time
 
 import numpy as np
 import pytest
@@ -16,28 +19,38 @@ def model():
     return pg.estimate(MEASURED, {"a": 2, "b": 2})
 
 
-def test_short_work_and_pipes_are_silent(monkeypatch, capsys):
-    assert not progress.announce("it", 100.0)  # standard error is captured, so nobody looks
-    monkeypatch.setattr(progress, "interactive", lambda: True)
-    assert not progress.announce("it", 1.9)
-    assert not progress.announce("it", float("nan"))
+def test_short_work_is_silent(capsys):
+    progress.announce("it", 1.9)
+    progress.announce("it", float("nan"))
+    with progress.progress("it", 3) as more:
+        more(3)
     assert capsys.readouterr().err == ""
-    assert progress.announce("it", 90.0)
-    assert capsys.readouterr().err == "pgmest: it takes about 90 s\n"
+    progress.announce("it", 90.0)
+    assert capsys.readouterr().err == "pgmest: it takes about 2 minutes\n"
 
 
 @pytest.mark.parametrize("method", ["hmc", "laplace"])
 def test_a_posterior_says_how_long_it_takes_before_it_starts(model, monkeypatch, capsys, method):
     model.posterior(draws=40, warm_up=10, seed=0, method=method)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "interactive", lambda: True)
     monkeypatch.setattr(progress, "LONG", 0.0)
     model.posterior(draws=40, warm_up=10, seed=0, method=method)
     assert capsys.readouterr().err.startswith("pgmest: drawing from the posterior takes about ")
 
 
 def test_error_bars_say_how_long_they_take(model, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "interactive", lambda: True)
     monkeypatch.setattr(progress, "LONG", 0.0)
     model.interval("a", kind="noise")
     assert capsys.readouterr().err.startswith("pgmest: estimating replicates takes about ")
+
+
+def test_long_work_shows_its_progress_without_a_terminal(monkeypatch, capsys):
+    from pgmest._base import stages
+
+    monkeypatch.setattr(stages, "TICK", 0.02)
+    monkeypatch.setattr(stages, "EVERY", 0.05)
+    with progress.progress("drawing", 100) as more:
+        for _ in range(10):
+            more(10)
+            time.sleep(0.03)
+    assert re.search(r"pgmest: drawing: 0 s, [1-9]0 of 100", capsys.readouterr().err)

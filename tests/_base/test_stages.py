@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest._base.progress import duration_text
 from pgmest._base.stages import begun, ending_in, in_command, out_of_time, stage, time_left
 from pgmest.mechanisms import Independent
-from pgmest.mechanisms.duration import announce, duration_text, expected_seconds, measuring_time
+from pgmest.mechanisms.duration import announce, expected_seconds, measuring_time
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.solvers.status import Status
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pgmest._base.progress import duration_text
 from pgmest._base.widths import joined, key_of_names, padded, short_names, width
 from pgmest.errors import percent_text, plural
-from pgmest.mechanisms.duration import duration_text
 from pgmest.mechanisms.emphasis import STRONG
 from pgmest.mechanisms.lamp.forecast import TYPICAL, ExpectedTable
 from pgmest.mechanisms.lamp.remedies import range_text

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.progress import announce, bar
+from pgmest._base.progress import announce, progress
 from pgmest.errors import ArgumentError, at_least
 from pgmest.losses.base import dot
 from pgmest.models.posterior.density import PosteriorDensity
@@ -141,8 +141,8 @@ def _laplace(
     steps = _laplace_steps(density, mode, FIRST_TRIALS, generator)
     rest = chains * each - FIRST_TRIALS
     announce("drawing from the posterior", rest * (time.perf_counter() - started) / FIRST_TRIALS)
-    with bar("drawing from the posterior", rest) as shown:
-        steps += _laplace_steps(density, mode, rest, generator, shown.update)
+    with progress("drawing from the posterior", rest) as more:
+        steps += _laplace_steps(density, mode, rest, generator, more)
     return np.stack([mode + step for step, _ in steps]).reshape(chains, each, density.size)
 
 
@@ -169,10 +169,10 @@ def _chains(
 
         def keep(point: np.ndarray) -> None:
             points[index, next(row)] = point
-            shown.update()
+            more(1)
 
         warm = chain.warm_up(start, warm_up)
-        shown.update(warm_up)
+        more(warm_up)
         chain.draw(warm, each, keep)
         return chain, own.evaluations
 
@@ -181,7 +181,7 @@ def _chains(
     )
     threads, transitions = _threads(density, chains), chains * (warm_up + each)
     announce("drawing from the posterior", transitions * _seconds(pilot, density, mode) / threads)
-    with ThreadPoolExecutor(threads) as pool, bar("drawing from the posterior", transitions) as shown:
+    with ThreadPoolExecutor(threads) as pool, progress("drawing from the posterior", transitions) as more:
         try:
             running = [pool.submit(run, index, stream) for index, stream in enumerate(generator.spawn(chains))]
             done = [one.result() for one in running]

@@ -277,6 +277,11 @@ class Posterior:
                 f"the posterior is not reliable yet, as {self.report.trouble}: what its tables say has no valid "
                 "standard error. Raise warm_up= or draws= of posterior(), and give combine() posterior=."
             )
+        elif self.report.bulk_ess < m:
+            self._warn(
+                f"the draws are worth only {self.report.bulk_ess:.3g} independent ones where they mix worst, fewer "
+                f"than the {m:,} tables: raise draws= of posterior(), or give combine() posterior=."
+            )
         generator = np.random.default_rng(seed)
         chosen = set(np.linspace(0, len(self) - 1, m).round().astype(int).tolist())
         if attributes is not None:

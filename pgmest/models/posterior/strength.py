@@ -26,7 +26,7 @@ from functools import cache
 
 import numpy as np
 
-from pgmest._base.progress import announce, bar
+from pgmest._base.progress import announce, progress
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.posterior.student_cells import DEGREES
@@ -129,12 +129,12 @@ def learn_strengths(
     """
     tables, expected = _by_clique(measurements), {}
     cliques, started = list(tables)[:MOST_REFITS], time.perf_counter()
-    with bar("estimating without each clique", len(cliques)) as shown:
+    with progress("estimating without each clique", len(cliques)) as more:
         for clique in cliques:
             expected[clique] = tables[clique].answer_cells(_left_out(refit, measurements, clique, total, make_model))
             if len(expected) == 1:
                 announce("estimating without each clique", (len(cliques) - 1) * (time.perf_counter() - started))
-            shown.update()
+            more(1)
     domain = refit.plan.layout.domain
     likelihoods = {clique: _likelihood(tables[clique], domain, table) for clique, table in expected.items()}
     found = _pooled(likelihoods, tables)
