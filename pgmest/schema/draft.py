@@ -21,6 +21,7 @@ from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Grid, Integer, Real, real_numbers
 from pgmest.schema.guess import Guess, guess
+from pgmest.schema.identifiers import named_after_persons, named_as_identifier
 from pgmest.schema.notation import quoted
 from pgmest.schema.proposals import Coded, dependencies_in, orders_in, sums_in
 from pgmest.schema.schema import DRAFT_MARK, Schema
@@ -30,6 +31,8 @@ ROWS_READ = 1_000_000
 """At most this many rows are looked at, the first ones."""
 MOST_UNITS, MOST_DEPENDENCIES = 3, 30
 """The largest numbers of proposals of each kind."""
+ROWS_OF_UNIT = 1.5
+"""The least number of rows, on average, of a unit that is not called an identifier."""
 NAMED = 12
 """The number of columns that a line about many of them names."""
 
@@ -278,9 +281,11 @@ def _label(column: Categorical, code: int) -> str:
 
 def _units(guesses: Mapping[str, Guess]) -> Iterator[str]:
     """Yield comments that propose the columns of repeated identifiers as the unit of privacy."""
-    found = {name: one.identifier for name, one in guesses.items() if one.identifier and one.identifier.rows}
-    for name in sorted(found, key=lambda name: -len(found[name].rows))[:MOST_UNITS]:
-        rows = found[name].rows
+    found = {name: one.identifier.rows for name, one in guesses.items() if one.identifier}
+    named = {name: named_as_identifier(name) + named_after_persons(name) for name in found}
+    likely = [name for name, rows in found.items() if sum(rows) >= (1 if named[name] else ROWS_OF_UNIT) * len(rows) > 0]
+    for name in sorted(likely, key=lambda name: (-named[name], -len(found[name])))[:MOST_UNITS]:
+        rows = found[name]
         yield (
             f"{PRIVATE_MARK}: {_shown(name)} HAS {len(rows):,} VALUES WITH UP TO {rows[-1]:,} ROWS EACH, HALF OF THEM "
             f"WITH AT MOST {rows[len(rows) // 2]:,}.\n"

@@ -81,7 +81,7 @@ class Numbers:
 
 def plain_numbers(text: Any) -> np.ndarray:
     """Return which texts are numbers: 7 and -2.5 are, 007 is a label."""
-    form = r"(?=.*\d)[-+]?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    form = r"[-+]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
     plain = text.str.fullmatch(form).to_numpy(dtype=bool)
     finite = np.isfinite(text.where(plain, "0").astype(float).to_numpy())  # 1e400 is infinite
     return plain & finite
@@ -117,9 +117,18 @@ def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:
     signs = tuple(sign for sign in SIGNS if set(sign) <= joined and text.str.contains(sign, regex=False).any())
     if signs:
         yield signs, "."
+    if unit := _unit_of(text):
+        yield (unit,), "."
     if "," in joined:
         yield (*signs, ","), "."
         yield (*signs, *([] if "." not in joined else ["."])), ","
+
+
+def _unit_of(text: Any) -> str | None:
+    """Return what stands behind the numbers in many texts, such as kg; None if that is not the same."""
+    behind = text.str.extract(r"^-?\d[\d.]*\s*(°?[^\W\d_][^\d-]*)$")[0].dropna().str.strip()
+    same = len(text) > MOST_CODES and len(behind) >= ENOUGH_NUMBERS * len(text) and behind.nunique() == 1
+    return str(behind.iloc[0]) if same else None
 
 
 def _grouped(text: Any, ignore: tuple[str, ...], decimal: str) -> np.ndarray:
@@ -198,7 +207,8 @@ def are_few(tally: Tally) -> bool:
         return False
     if tally.distinct <= MOST_CODES:
         return tally.rows >= ROWS_EACH * tally.distinct
-    gaps = not are_whole(tally) or np.ptp(tally.values) >= 1.2 * tally.distinct
+    places = _places(tally.values.astype(np.float64))
+    gaps = places is None or np.ptp(tally.values) * 10.0**places >= 1.2 * tally.distinct
     return tally.distinct <= MORE_CODES and tally.rows >= MORE_ROWS_EACH * tally.distinct and gaps
 
 
@@ -261,7 +271,7 @@ def whole_bounds(low: int, high: int) -> tuple[int, int]:
     span = str(max(high - low, 1))
     step = 10 ** max(len(span) - (2 if span[0] == "1" else 1), 0)
     least = 0 if 0 <= low <= high / 2 else low // step * step
-    return least, high if step == 1 else high // step * step + step - 1
+    return least, high if high % step == 0 else high // step * step + step - 1
 
 
 def _places(numbers: np.ndarray) -> int | None:

@@ -127,7 +127,7 @@ def identifier_in_texts(name: str, tally: Tally) -> Identifier | None:
         return _repeated("IT IS WRITTEN LIKE AN IDENTIFIER OR AN ADDRESS", tally)
     digits = tally.share(texts.str.contains(r"\d\d\d").to_numpy(dtype=bool)) > 0.5
     if _evenly_few(tally, NAMED_ROWS_EACH if digits else FEW_ROWS_EACH):
-        return _repeated("IT LOOKS LIKE AN IDENTIFIER", tally)
+        return _repeated("IT LOOKS LIKE AN IDENTIFIER OR FREE TEXT", tally)
     return None
 
 

@@ -163,6 +163,25 @@ def test_amounts_are_no_identifiers(values):
     assert lines[1] in ("type: integer", "type: real")
 
 
+@pytest.mark.parametrize(
+    ("written", "ignored"),
+    [("{} kg", "[kg]"), ("{}cm", "[cm]"), ("{} years", "[years]"), ("{} °C", '["°C"]'), ("P{}", None)],
+)
+def test_units_of_numbers_are_ignored(written, ignored):
+    values = [written.format(x) for x in rng().integers(45, 120, ROWS)]
+    lines, schema = one(values)
+    assert (f"ignore: {ignored}" in lines) == (lines[1] == "type: integer") == (ignored is not None)
+    assert ignored is None or schema.check(pd.DataFrame({"c": values, "beside": "x"})).kept == 1
+
+
+def test_tenths_of_degrees_are_amounts_and_texts_such_as_numbers_are_read():
+    lines, _ = one(rng().normal(37, 0.6, ROWS).round(1))
+    assert lines[1] == "type: real"
+    lines, _ = one(rng().choice(["E11", "I10", "1E5", "F32"], ROWS))  # codes of diseases
+    assert lines[1] == "type: categorical"
+    assert one(rng().integers(0, 101, ROWS))[0][1:4] == ["type: integer", "min: 0", "max: 100"]
+
+
 def test_county_codes_are_no_amounts():
     codes = np.unique(rng().integers(1001, 56045, 150))
     lines, schema = one(rng().choice(codes, 9000), "fips")
