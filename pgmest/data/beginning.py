@@ -18,6 +18,7 @@ from typing import Any
 
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.csv_header import first_rows
+from pgmest.data.frames import reading
 from pgmest.data.table_file import DELIMITERS, TableFile, table_file
 from pgmest.data.workbook import first_sheet_rows
 from pgmest.errors import PgmestError
@@ -72,7 +73,7 @@ def beginning_of(file: TableFile) -> Beginning:
     if file.format == ".parquet":
         return Beginning(file)
     decided: list[str] = []
-    with suppress(PgmestError, OSError, EOFError, ValueError):
+    with suppress(PgmestError), reading(file):
         meant, rows = _read(file)
         if meant != file and file.spaced:
             shown = {"\t": "tab", " ": "space"}.get(meant.separator, meant.separator)
@@ -103,7 +104,7 @@ def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str
     if stated or not names or not (said.header_rows == 0 or (said.skip and len(names) > 1)):
         return said
     plain = replace(said, skip=0, header=1)
-    with suppress(PgmestError, OSError, EOFError, ValueError):
+    with suppress(PgmestError):
         if set(names) <= set(column_names(plain)):
             return plain
     return said
@@ -191,10 +192,8 @@ class Column:
         """The kind of nearly all its values: "number", "date", "text", or "" for too few values."""
         if len(self.values) < FEWEST_RECORDS:
             return ""
-        for kind in ("number", "date"):
-            if sum(kind_of(value) == kind for value in self.values) >= TYPED * len(self.values):
-                return kind
-        return "text"
+        kind, count = Counter(map(kind_of, self.values)).most_common(1)[0]
+        return kind if count >= TYPED * len(self.values) else "text"
 
     @cached_property
     def counts(self) -> Counter[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -118,6 +118,14 @@ class Date(Grid):
     def number_of(self, node: SchemaNode) -> float:
         return _first_step(node, self.step)
 
+    def last_number_of(self, node: SchemaNode) -> float:
+        return _first_step(node, self.step, last=True)
+
+    def codes_within(self, node: SchemaNode) -> list[int]:
+        """Return the codes of a range as `Grid` does; a day in a column of times is the range of its times."""
+        day = self.step != DAY and isinstance(node.value, str) and len(node.value.strip()) == len("2020-12-31")
+        return super().codes_within(replace(node, value={"min": node, "max": node}) if day else node)
+
     def expected(self) -> str:
         form = "" if self.format is None else f" written as {self.format}"
         return f"dates{form} {super().expected()}"
@@ -174,10 +182,10 @@ def _first_step(node: SchemaNode, step: int, *, last: bool = False) -> int:
     """Return the step of a date of the schema, with or without a time; of a date alone the first, or the last one."""
     text = node.text().strip()
     number = step_of(text, None, step) if DATE.fullmatch(text) else None
-    if number is None or (step == DAY and len(text) > 10):
+    if number is None or (step == DAY and len(text) > len("2020-12-31")):
         wanted = "a date such as 2020-12-31" + ("" if step == DAY else ", or a time such as 2020-12-31 08:00")
         node.fail(f"must be {wanted}, not {node.shown}.")
-    return number + DAY // step - 1 if last and len(text) == 10 else number
+    return number + DAY // step - 1 if last and len(text) == len("2020-12-31") else number
 
 
 def _converted(number: int, unit: Unit, other: Unit) -> int:

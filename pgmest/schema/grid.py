@@ -110,6 +110,10 @@ class Grid(SchemaColumn):
     def number_of(self, node: SchemaNode) -> float:
         """What a node of the schema says, as a number of the scale."""
 
+    def last_number_of(self, node: SchemaNode) -> float:
+        """Return the last number of what a node of the schema says: of a day in a column of hours, its last minute."""
+        return self.number_of(node)
+
     @abc.abstractmethod
     def from_units(self, units: np.ndarray) -> np.ndarray:
         """Return numbers on the scale of `points` as values of the column."""
@@ -188,7 +192,7 @@ class Grid(SchemaColumn):
             return [int(self.bins_of(np.array([self._within(node)]))[0])]
         fields = node.fields(("min", "max"))
         least = self.number_of(fields["min"]) if "min" in fields else -math.inf
-        most = self.number_of(fields["max"]) if "max" in fields else math.inf
+        most = self.last_number_of(fields["max"]) if "max" in fields else math.inf
         inside = [code for code in range(self.regular) if least <= self.starts[code] and self._last(code) <= most]
         if not inside:
             node.fail(f"holds no whole bin of column '{self.name}' ({self.place}); take bounds where bins end.")

@@ -35,7 +35,7 @@ DECIMALS = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=$|[T ])")
 CLOCK = re.compile(
     r"(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9])(?:[.,][0-9]*)?)?"
-    r"(?: ?(?P<half>[aApP])[mM])?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"(?: ?(?P<half>[aApP])[mM])?(?: ?(?:Z|UTC|GMT)?(?:[+-][0-9]{1,2}(?::?[0-9]{2})?)?)?"
 )
 """Times of day, of which the offset of a zone is left out: the clock is that of the place of the value."""
 LENGTH = re.compile(

@@ -4,6 +4,7 @@ import csv
 import datetime
 import io
 import zipfile
+from contextlib import suppress
 
 import pandas as pd
 import pytest
@@ -15,7 +16,7 @@ from pgmest.data.beginning import beginning_of
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import read_frame
 from pgmest.data.table_file import TableFile
-from pgmest.errors import ArgumentError, FileFormatError, SchemaError
+from pgmest.errors import ArgumentError, FileFormatError, PgmestError, SchemaError
 from pgmest.schema import Schema, draft
 
 CENSUS = ["39, State-gov, 77516, Bachelors, <=50K", "50, Private, 83311, HS-grad, >50K"] * 30
@@ -120,6 +121,14 @@ def test_a_table_of_texts_is_never_changed_whatever_its_first_row_is(tmp_path_fa
 )
 def test_what_may_be_a_header_is_one(tmp_path, text):
     assert guessed(tmp_path, text) == {}
+
+
+@given(st.binary(max_size=300), st.sampled_from(["csv", "txt", "csv.gz", "xlsx", "zip", "parquet"]))
+def test_of_any_bytes_nothing_is_raised_but_errors_of_ours(tmp_path_factory, raw, ending):
+    path = tmp_path_factory.getbasetemp() / f"bytes.{ending}"
+    path.write_bytes(raw)
+    with suppress(PgmestError):
+        assert beginning_of(TableFile(path)).file.path == path
 
 
 # -- no header ------------------------------------------------------------------------------------------------------

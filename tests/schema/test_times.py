@@ -263,6 +263,21 @@ def test_errors_of_schemas(described, message):
         one(described)
 
 
+def test_constraints_name_days_of_times():
+    schema = Schema.parse("""
+columns:
+  call: {type: date, min: 2024-01-01, max: 2024-01-03, unit: hour}
+  ill: {type: boolean}
+constraints:
+  - impossible: {call: 2024-01-02, ill: true}
+  - impossible: {call: {min: 2024-01-03, max: 2024-01-03}, ill: false}
+  - impossible: {call: 2024-01-01 05:10, ill: false}
+""")
+    (zeros,) = schema.structural_zeros.values()
+    assert zeros[:, 1].nonzero()[0].tolist() == list(range(24, 48))
+    assert zeros[:, 0].nonzero()[0].tolist() == [5, *range(48, 72)]
+
+
 def test_columns_of_other_steps_are_not_compared():
     columns = {
         "day": {"type": "date", "min": "2024-01-01", "max": "2024-01-02"},
@@ -299,6 +314,17 @@ def test_columns_of_other_steps_are_not_compared():
         ([f"{i % 12 + 1}:{i % 60:02} PM" for i in range(100)], ["type: time", '"%I:%M %p"']),
         ([f"{i}:{i % 60:02}:00" for i in range(100)], ["type: duration", "max: 99", "unit: hour"]),
         ([f"0 days 00:{i % 60:02}:00" for i in range(100)], ["type: duration", "max: 59", "unit: minute"]),
+        ([f"2024/03/{1 + i % 28:02} 1:{i % 60:02}:22 PM GMT+1" for i in range(100)], ['"%Y/%m/%d %I:%M:%S %p GMT+1"']),
+        (
+            [f"{13 + i % 15}/03/2024, {i % 24:02}:{i % 60:02}:22" for i in range(100)],
+            ['"%d/%m/%Y, %H:%M:%S"', "unit: hour"],
+        ),
+        ([f"2024-03-{1 + i % 28:02} {i % 24:02}:00:00 UTC" for i in range(100)], ["unit: hour"]),
+        ([f"2024-03-{1 + i % 28:02} 12:00 AM" for i in range(100)], ["unit: day"]),
+        ([f"2024-03-{1 + i % 28:02} 12:00:00" for i in range(100)], ["unit: hour"]),
+        ([1_700_000_000 + 7001 * i for i in range(100)], ["unit: hour", "format: epoch"]),
+        ([str(1_700_000_000_123 + 86_400_000 * i) for i in range(100)], ["unit: day", "format: epoch_ms"]),
+        ([1_000_000_000 + i for i in range(100)], ["type: integer"]),
         ([*(f"{i % 24}:{i % 60:02}" for i in range(100)), "unknown"], ["type: time", "missing: [unknown]"]),
     ],
 )
