@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pgmest.data.chunked_reader import column_names
@@ -35,6 +35,9 @@ MANY_RECORDS = 20
 """The least number of records from which a table of texts only is said to have a record as its header."""
 TYPED = 0.95
 """The share of the values of a column that must be numbers, or dates, for it to be one of numbers or dates."""
+
+SPACED = 0.9
+"""The least share of rows with the same number of fields for a blank to be the delimiter."""
 
 NUMBER = re.compile(r"[^\w\s.,+-]?\s?[+-]?(?:\d[\d.,']*|[.,]\d+)(?:[eE][+-]?\d+)?\s?[%€$£]?")
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:\s?[AaPp][Mm])?")
@@ -126,6 +129,7 @@ def _read(file: TableFile) -> tuple[TableFile, Rows]:
         return file, rows
     others = [replace(file, delimiter=other) for other in (*DELIMITERS, *([" "] if file.spaced else []))]
     tried = [(file, rows), *((other, first_rows(other, content, LOOKED_AT)) for other in others)]
+    tried = [one for one in tried if one[0].separator != " " or _fit(one[1]) >= SPACED]  # prose has blanks, too
     return max(tried, key=lambda found: _fit(found[1]))
 
 
@@ -222,6 +226,7 @@ class Column:
         return True if numbers and number is not None and min(numbers) <= number <= max(numbers) else None
 
 
+@lru_cache(1 << 14)
 def kind_of(field: str) -> str:
     """Return the kind of a field: "number", "date" or "text".
 

@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class SchemaColumn(abc.ABC):
-    """One column; its kinds are Categorical, Boolean, Integer, Real and Date.
+    """One column; its kinds are Categorical, Boolean, Integer, Real, Date, Time and Duration.
 
     The code of a value depends on that value and the schema alone: never on the values beside it, nor on the type that
     a library or a file gave to the column. 5, 5.0 and "5" are one value, and so are True and "true".
@@ -74,7 +74,7 @@ class SchemaColumn(abc.ABC):
     @property
     @abc.abstractmethod
     def kind(self) -> str:
-        """The type of its values in a table: "integer", "real", "boolean", "date" or "text"."""
+        """The type of its values: "integer", "real", "boolean", "date", "text", or one of times with its step."""
 
     @property
     @abc.abstractmethod
