@@ -61,7 +61,10 @@ DAYS = (
     "%A, %B %d, %Y",
     "%a %b %d %Y",
 )
-TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", " %H:%M:%S.%f")
+TIMES = (
+    *("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S.%f"),
+    *(", %H:%M", ", %H:%M:%S", ", %I:%M %p", ", %I:%M:%S %p"),
+)
 MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y %b")
 COMPACT = {8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"), 6: ("%Y%m",), 12: ("%Y%m%d%H%M",), 14: ("%Y%m%d%H%M%S",)}
 """Formats of digits alone, by their number."""
@@ -70,6 +73,8 @@ TRIED = 500
 """The number of distinct texts, evenly spaced, in which a format is tried before all are read in it."""
 FIELD = {"b": "a", "B": "a", "p": "a", "a": "a", "A": "a"}
 ISO = r"\d{4}-\d\d-\d\d(?:[T ].*)?"
+ZONE = re.compile(r" ?(?:UTC|GMT|Z)(?:[+-]\d+)?$")
+"""The time zone that some texts end in, which a format repeats as it stands."""
 UNKNOWN_DAYS = ("0001-01-01", "1899-12-30", "1900-01-01", "1970-01-01", "2099-12-31", "2999-12-31", "9999-12-31")
 """Days that mean missing ones if all others are far from them."""
 
@@ -167,7 +172,11 @@ def _formats(tally: Tally, texts: Any) -> Sequence[str | None]:
         lengths = texts.str.len().to_numpy()
         digits = max(COMPACT, key=lambda length: tally.share(lengths == length))
         return COMPACT[digits] if tally.share(lengths == digits) >= HALF else ()
-    return FORMATS.get(shape, ())
+    zone = ZONE.search(next(text for text in texts[::step] if shape_of(text) == shape))
+    if shape in FORMATS or zone is None:
+        return FORMATS.get(shape, ())
+    without = FORMATS.get(shape_of(zone.string[: zone.start()]), ())
+    return [form + zone[0] for form in without if form is not None]
 
 
 def _promising(texts: Any, forms: Sequence[str | None], iso: np.ndarray) -> list[str | None]:

@@ -46,10 +46,10 @@ def date_lines(days: np.ndarray, timed: float) -> tuple[list[str], list[str]]:
 def timed_share(tally: Tally) -> float:
     """Return the share of texts that have a time of day other than midnight."""
     text = tally.texts
-    some = text.str.contains(r"\d[T ]\d?\d:\d\d")
-    midnight = text.str.contains(r"[T ](?:0?0|12):00(?::00(?:\.0*)?)?(?: ?[Aa][Mm])?(?:Z|[+-]\d\d:?\d\d)?$")
-    noon = text.str.contains(r"[T ]12:00(?::00)?$")
-    return tally.share((some & (~midnight | noon)).to_numpy(dtype=bool))
+    some = text.str.contains(r"\d(?:T|,? )\d?\d:\d\d")
+    zone = r"(?: ?(?:Z|UTC|GMT)?(?:[+-]\d{1,2}(?::?\d\d)?)?)$"
+    midnight = text.str.contains(rf"[T ](?:(?:0?0|12):00(?::00)? ?[Aa][Mm]|0?0:00(?::00(?:\.0*)?)?){zone}")
+    return tally.share((some & ~midnight).to_numpy(dtype=bool))
 
 
 @dataclass(frozen=True)

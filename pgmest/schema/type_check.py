@@ -14,6 +14,7 @@ from pgmest.data.values import Values
 from pgmest.errors import SchemaError
 from pgmest.schema.casting import extremes
 from pgmest.schema.categorical import Categorical
+from pgmest.schema.clock import Duration, Steps, Time
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
 from pgmest.schema.frame_types import NUMBER, ColumnType
@@ -32,6 +33,7 @@ SHOWN = {
     "real": "numbers",
     "boolean": "booleans",
     "day": "dates",
+    "duration": "durations",
     "unread": "lists or bytes",
 }
 """The names of the forms of values in messages."""
@@ -73,7 +75,7 @@ def can_be(column: SchemaColumn, form: str) -> bool:
 
 
 def form_of(kind: ColumnType) -> str | None:
-    """Return the form of the values of a type: "integer", "real", "boolean", "day", "unread", or None if it varies."""
+    """Return the form of the values of a type, a key of `SHOWN`, or None if it varies."""
     name = (kind.of or "text" if kind.name in ("category", "Enum", "Categorical") else kind.name).lower()
     name = name.removeprefix("arrow[").removeprefix("dictionary<values=")
     if name == NUMBER or name.startswith(("float", "double", "halffloat", "decimal")):
@@ -84,15 +86,19 @@ def form_of(kind: ColumnType) -> str | None:
         return "boolean"
     if name.startswith(("date", "timestamp")):
         return "day"
+    if name.startswith(("duration", "timedelta")):
+        return "duration"
     return "unread" if name.startswith(UNREAD) else None
 
 
 def _tried(column: SchemaColumn, form: str) -> list[Any]:
     """Return values of a form among which is one that the column foresees, if there is any."""
-    if form == "unread":
+    if form == "unread" or (form == "duration" and not isinstance(column, Duration)):
         return []
     if form == "boolean":
         return [True, False]
+    if isinstance(column, Steps):
+        return _tried_steps(column, form)
     values, missing = extremes(column)
     values = values[~missing][:MOST_TRIED]
     if form == "day" and values.dtype.kind == "M":
@@ -104,6 +110,16 @@ def _tried(column: SchemaColumn, form: str) -> list[Any]:
     numbers = [real_of(text) for text in texts]
     wholes = [int(number) for number in numbers if np.isfinite(number) and number == int(number)]
     return wholes if form == "integer" else [number for number in numbers if np.isfinite(number)]
+
+
+def _tried_steps(column: Steps, form: str) -> list[Any]:
+    """Return dates with the times of a column of times of day, or numbers of units of one of durations."""
+    numbers = [int(start) for start in column.starts[:MOST_TRIED]]
+    if isinstance(column, Time):
+        return [np.datetime64(number * column.step, "s") for number in numbers] if form == "day" else []
+    if form == "duration":
+        return [np.timedelta64(number * column.step, "s") for number in numbers]
+    return numbers if form in ("integer", "real") else []
 
 
 def _texts(column: SchemaColumn, values: np.ndarray) -> list[str]:
