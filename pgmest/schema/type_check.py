@@ -18,7 +18,6 @@ from pgmest.schema.clock import Duration, Steps, Time
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
 from pgmest.schema.frame_types import NUMBER, ColumnType
-from pgmest.schema.grid import Integer, Real
 from pgmest.schema.readings import day_of, real_of, text_of
 from pgmest.schema.writing import as_written
 
@@ -65,8 +64,6 @@ def check_types(schema: Schema) -> None:
 
 def can_be(column: SchemaColumn, form: str) -> bool:
     """Return whether any value of a form is one that the column foresees."""
-    if form != "unread" and not isinstance(column, Categorical | Integer | Real | Date):
-        return True  # times and durations are read from nearly all types
     tried = _tried(column, form)
     if not tried:
         return False
