@@ -19,6 +19,7 @@ from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, listed
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
+from pgmest.schema.draft_levels import declared_levels, with_levels
 from pgmest.schema.grid import Grid, Integer, Real, real_numbers
 from pgmest.schema.guess import Guess, guess
 from pgmest.schema.identifiers import named_after_persons, named_as_identifier
@@ -110,7 +111,10 @@ def draft(table: Any, *, bought: bool = False) -> str:
             f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
         )
     tallies = {name: Tally.of(values) for name, values in columns.items()}
-    guesses = {name: guess(name, tally, amounts=bought) for name, tally in tallies.items()}
+    levels = {} if is_file(table) else declared_levels(table)
+    guesses = {
+        name: with_levels(guess(name, tally, amounts=bought), levels.get(name, ())) for name, tally in tallies.items()
+    }
     described = _described(guesses)
     numbers = _numbers(described, guesses, columns)
     sums = {} if bought else sums_in(numbers)

@@ -10,11 +10,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.schema import Schema
+from pgmest.schema import Schema, draft
+from tests.every_check import EVERY_CHECK
 from tests.schema.strategies import schemas_with_data
 
 INTEGER = {"type": "integer", "min": 0, "max": 4}
@@ -176,7 +177,10 @@ def test_types_in_are_types_out(table, described, expected):
     assert schema.encode(kept.decode(data, 0, kept.library, written=True)) == data
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=40, deadline=None, suppress_health_check=EVERY_CHECK)
+
+
+@few
 @given(
     schemas_with_data(),
     st.sampled_from(
@@ -223,6 +227,36 @@ def test_levels_that_only_the_records_show_are_not_kept():
     assert "secret" not in str(schema.typed(polars).description)
 
 
+LEVELS = ["low", "mid", "high", "very high"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(["low", "high"] * 50).astype(pd.CategoricalDtype(LEVELS, ordered=True)),
+        pd.Series(["low", "high", None, "low"] * 25).astype(pd.CategoricalDtype(LEVELS)),
+        pl.Series(["low", "high"] * 50, dtype=pl.Enum(LEVELS)),
+    ],
+)
+def test_a_draft_lists_the_levels_without_rows(column):
+    frame = pl.DataFrame({"level": column}) if isinstance(column, pl.Series) else pd.DataFrame({"level": column})
+    schema = Schema.parse(draft(frame))
+    assert schema.column("level").labels() == LEVELS
+    fitted = pg.Synthesizer("independent", epsilon=1.0, backend="simulation").fit(
+        frame, schema, seed=0, allow_draft=True
+    )
+    assert fitted.sample(5, seed=0)["level"].dtype == column.dtype
+
+
+def test_levels_of_numbers_and_of_many_values_are_guessed_as_ever():
+    numbers = pd.DataFrame({"n": pd.Series([1, 2] * 50).astype("category")})
+    plain = pd.DataFrame({"n": [1, 2] * 50})
+    assert draft(numbers) == draft(plain)
+    many = pd.CategoricalDtype([f"level {number}" for number in range(500)])
+    frame = pd.DataFrame({"c": pd.Series(["level 1", "level 2"] * 50).astype(many)})
+    assert Schema.parse(draft(frame)).column("c").labels() == ["level 1", "level 2"]
+
+
 def test_gaps_of_pandas_are_not_shown():
     schema = Schema.from_dict({"columns": {"c": gaps(INTEGER), "d": gaps(DIGITS), "e": gaps(FLAG)}})
     full = pd.DataFrame({name: [0, 1] for name in "cde"})
@@ -249,7 +283,7 @@ def test_columns_have_the_order_of_the_table(library):
     table = {"pandas": frame, "polars": pl.from_pandas(frame), "pyarrow": pa.Table.from_pandas(frame)}[library]
     fitted = pg.Synthesizer("independent", epsilon=5.0, backend="simulation").fit(table, schema, seed=0)
     made = fitted.sample(5, seed=0)
-    assert list(getattr(made, "column_names", getattr(made, "columns", None))) == ["c", "b", "a"]
+    assert list(made.column_names if library == "pyarrow" else made.columns) == ["c", "b", "a"]
 
 
 def test_a_synthesizer_keeps_the_types_through_a_file(tmp_path):
