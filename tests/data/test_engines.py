@@ -51,7 +51,12 @@ def spark():
     sql = pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None:
         pytest.skip("PySpark needs Java")
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # few queries: compile little
+    }
     builder = sql.SparkSession.builder.master(os.environ.get("PGMEST_SPARK_MASTER", "local[1]"))
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -92,19 +92,24 @@ class Copy:
         run = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=True)
         return int(run.stdout)
 
+    def change(self, name: str) -> None:
+        changed = self.folder / "pgmest" / name
+        changed.write_text(changed.read_text() + "\n")
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory) -> Copy:
-    """A copy of the package that has compiled the kernel once."""
-    copy = Copy(tmp_path_factory.mktemp("copy"))
-    assert copy.loads() == 0
-    return copy
+
+def test_a_change_of_what_all_kernels_may_call_compiles_them_anew(tmp_path):
+    """The kernel is loaded from the disk until that file changes."""
+    copy = Copy(tmp_path)
+    assert (copy.loads(), copy.loads()) == (0, 1)
+    copy.change(compiled.CALLED[-1])
+    assert (copy.loads(), copy.loads()) == (0, 1)
 
 
 @pytest.mark.parametrize("name", compiled.CALLED)
-def test_a_change_of_what_all_kernels_may_call_compiles_them_anew(name, copy):
-    """The kernel is loaded from the disk until that file changes."""
-    assert copy.loads() == 1
-    changed = copy.folder / "pgmest" / name
-    changed.write_text(changed.read_text() + "\n")
-    assert copy.loads() == 0
+def test_every_file_that_all_kernels_may_call_is_part_of_what_is_compared(name, tmp_path, monkeypatch):
+    copy = Copy(tmp_path)
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "pgmest" / "_base" / "compiled.py"))
+    digest = compiled._digest_of_called.__wrapped__
+    before = digest()
+    copy.change(name)
+    assert digest() != before
