@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -135,6 +136,12 @@ class PropagationPlan:
         check_room("the junction tree", widened.total_cells)
         layout = Layout(domain, tuple((*clique, name) for clique in self.layout.cliques))
         return _Compiler(layout, widened, name).compile()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle or a copy with read-only arrays: the kernels would be compiled again for others."""
+        vars(self).update(state)
+        for array in (value for value in state.values() if isinstance(value, np.ndarray)):
+            array.flags.writeable = False
 
     def __repr__(self) -> str:
         arena = f"{self.arena_cells * 8 / 1e6:.3g} MB"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -302,6 +304,9 @@ def test_the_tree_may_be_given():
 
 def test_the_arrays_are_read_only():
     plan = plan_of({"a": 2, "b": 3}, "ab", "b")
-    for array in (plan.nodes, plan.maps):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
+    before = pickle.loads(pickle.dumps(plan))
+    assert len(plan.maps)
+    for one in (plan, before, pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+        for array in (one.nodes, one.children, one.maps):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
