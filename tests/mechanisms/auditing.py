@@ -5,7 +5,7 @@ The data is small, so that one record matters; it differs from its neighbor by o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,26 @@ def audit_mechanism(
     alone, or any number that the record in a cell of its own moves.
     """
 
+    (report,) = audit_statistics(mechanism, [statistic], workload=workload, trials=trials, delta=delta)
+    return report
+
+
+def audit_statistics(
+    mechanism: Mechanism,
+    statistics: Sequence[Callable[[Result], float]] = (measured, outlier_count),
+    *,
+    workload: Any = None,
+    trials: int = 200,
+    delta: float = 0.0,
+) -> list[AuditReport]:
+    """Audit each statistic of the same runs, in the way of `audit_mechanism`."""
+    runs: dict[tuple[int, int], Result] = {}
+
     def run(data: pg.Dataset, seed: int) -> Result:
-        return mechanism.fit(data, workload, seed=seed, progress=False)
+        key = data.records, seed
+        if key not in runs:
+            runs[key] = mechanism.fit(data, workload, seed=seed, progress=False)
+        return runs[key]
 
     assert mechanism.backend == "simulation"
-    return audit(run, DATA, NEIGHBOUR, statistic=statistic, trials=trials, delta=delta)
+    return [audit(run, DATA, NEIGHBOUR, statistic=one, trials=trials, delta=delta) for one in statistics]
