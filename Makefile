@@ -18,7 +18,6 @@ PYTEST_FLAGS ?= -n auto --dist worksteal
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2], "a")], {"a": 2}).sample()
 COMPILE_ALL := from pgmest.cli.warm_up import compile_all; compile_all()
 KERNELS := $(shell grep -rlE '^@(compiled|_cached)' --include='*.py' pgmest)
 
@@ -28,14 +27,15 @@ TYPED := import json, sys; share = json.load(sys.stdin)["typeCompleteness"]["com
 
 .PHONY: demo test search lint types docs site bench compat opendp peers dist sbom clean
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 
-demo: $(VENV)/.installed-plot
+demo: $(VENV)/.installed-plot $(VENV)/.kernels
 	$(BIN)/python -m pgmest.cli.demo
 
-test: $(VENV)/.kernels
+test: $(VENV)/.installed-dev $(VENV)/.kernels
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-search: $(VENV)/.kernels
+search: $(VENV)/.installed-dev $(VENV)/.kernels
 	@seed=$${SEED:-$$($(PYTHON) -c 'import random; print(random.SystemRandom().randrange(2 ** 32))')}; \
 	echo "Random examples of seed $$seed. To repeat them: make search SEED=$$seed"; \
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest $(PYTEST_FLAGS) -m 'hypothesis and not tries' --hypothesis-seed=$$seed
@@ -94,15 +94,14 @@ clean:
 # The stamp files make an extra install again when pyproject.toml changes.
 $(VENV)/.installed-plot: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[plot]'
-	@$(BIN)/python -c '$(COMPILE_KERNELS)'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[dev]'
 	@touch $@ $(VENV)/.installed-plot
 
-# Otherwise each process of pytest would compile the kernels for itself.
-$(VENV)/.kernels: $(KERNELS) | $(VENV)/.installed-dev
+# Otherwise the first calls would compile them, and each process of pytest for itself.
+$(VENV)/.kernels: $(KERNELS) | $(VENV)/.installed-plot
 	@echo 'compiling kernels: a minute on two cores, once'
 	@$(BIN)/python -c '$(COMPILE_ALL)'
 	@touch $@

@@ -7,6 +7,9 @@ Functions that add in any order, and those that call them, are always inlined. O
 would contain a copy of each, optimized together with the kernel, and the process that compiles the kernel would not run
 this copy but the one that numba compiled by itself before. The two may add the same numbers in a different order, so
 that a process that compiles a kernel and one that loads it from disk would differ in the last digits.
+
+Compiling takes most of the time of a first call, so each function is compiled once for each type, and not again for
+each constant that a kernel passes to it.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config
+from numba.core import config, event, types
 
-from pgmest._base.kernel_cache import numba_cache
+from pgmest._base.kernel_cache import compiling, numba_cache
 
-_SETTINGS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
+_SETTINGS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+
 OPTIONS: dict[str, Any] = {**_SETTINGS, "fastmath": {"contract"}}
 """The options of numba for kernels."""
 
@@ -37,16 +41,43 @@ CALLED = (
 """The files of the package whose functions kernels in other files may call."""
 
 
+class _Compiling(event.Listener):
+    """The listener that keeps the clock of compiling."""
+
+    def on_start(self, event: Any) -> None:
+        compiling.start()
+
+    def on_end(self, event: Any) -> None:
+        compiling.stop()
+
+
+event.register("numba:compile", _Compiling())
+
+
+def _for_all_constants(kernel: Any) -> Any:
+    """Let kernels that call this one with constants use the machine code for any number of that type.
+
+    By default numba compiles a function again for each constant argument.
+    """
+    find = kernel.get_call_template
+
+    def template(arguments: Any, keywords: Any) -> Any:
+        return find(tuple(map(types.unliteral, arguments)), {k: types.unliteral(v) for k, v in keywords.items()})
+
+    kernel.get_call_template = template
+    return kernel
+
+
 def compiled(function: Any) -> Any:
     """Return a function as a kernel that is compiled at its first call, and kept on disk if a folder is writable."""
     try:
         with numba_cache(config):
             kernel = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # a read-only installation and no writable user cache: compile in memory
-        return numba.njit(**OPTIONS)(function)
+        return _for_all_constants(numba.njit(**OPTIONS)(function))
     index = kernel._cache._cache_file  # type: ignore[attr-defined]
     index._source_stamp = index._source_stamp, _digest_of_called()
-    return kernel
+    return _for_all_constants(kernel)
 
 
 @cache
@@ -55,11 +86,18 @@ def _digest_of_called() -> str:
     return hashlib.sha256(b"".join((package / name).read_bytes() for name in CALLED)).hexdigest()
 
 
-inlined: Any = numba.njit(**OPTIONS)
-"""The decorator of functions that kernels call, and that do not call reductions."""
+def inlined(function: Any) -> Any:
+    """Return a function that kernels call, and that does not call reductions."""
+    return _for_all_constants(numba.njit(**OPTIONS)(function))
 
-reduction: Any = numba.njit(forceinline=True, fastmath={"contract", "reassoc", "nsz", "nnan"}, **_SETTINGS)
-"""The decorator of functions that kernels call, with sums in any order and without NaN."""
 
-reducing: Any = numba.njit(forceinline=True, **OPTIONS)
-"""The decorator of functions that kernels call, and that call reductions."""
+def reduction(function: Any) -> Any:
+    """Return a function that kernels call, with sums in any order and without NaN."""
+    return _for_all_constants(
+        numba.njit(forceinline=True, fastmath={"contract", "reassoc", "nsz", "nnan"}, **_SETTINGS)(function)
+    )
+
+
+def reducing(function: Any) -> Any:
+    """Return a function that kernels call, and that calls reductions."""
+    return _for_all_constants(numba.njit(forceinline=True, **OPTIONS)(function))

@@ -20,6 +20,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -31,6 +32,34 @@ PREPARED = PACKAGE / "_kernels"
 
 MEMORY = Path("/dev/shm")
 """Linux's file system in memory, which every user can write to."""
+
+
+class CompileClock:
+    """The wall-clock seconds that compiling has taken in this process, which `compiled` keeps up to date.
+
+    Attributes:
+        seconds: the seconds so far.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth, self._started = 0, 0.0
+
+    def start(self) -> None:
+        """Take note that compiling begins; kernels compile those that they call."""
+        if not self._depth:
+            self._started = time.perf_counter()
+        self._depth += 1
+
+    def stop(self) -> None:
+        """Take note that it ends."""
+        self._depth -= 1
+        if not self._depth:
+            self.seconds += time.perf_counter() - self._started
+
+
+compiling = CompileClock()
+"""The clock of this process."""
 
 
 @cache

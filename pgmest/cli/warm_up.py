@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 
 from pgmest._base.kernel_cache import PACKAGE, PREPARED, kernel_folder, prepared_folder, writable
+from pgmest._base.stages import stage
 from pgmest.cli.command import Add, Command, say
 from pgmest.errors import PgmestError
 
 DETAILS = """\
-Kernels are compiled at their first use, which takes 10 to 25 s, and kept on disk. If the users of pgmest have no
-writable home folder, such as in a container, run this command when the image is built: later processes load the
-kernels and start within seconds.
+Kernels are compiled at their first use, which takes 10 to 25 s, and kept on disk. This command compiles those of all
+uses, in about a minute on two cores: later processes load them and start within seconds. Run it after the installation;
+if users have no writable home folder, such as in a container, when the image is built. It needs 1 GB of memory for each
+process.
 
 examples:
   pgmest warm-up                          into the installation, or else the user's cache
   PGMEST_CACHE_DIR=/opt/kernels pgmest warm-up     into a folder; later processes need the same variable
 """
 
-SWEEPS = ("upward", "downward", "upward_max", "downward_max", "clique_table")
 _ESTIMATE = """
 import pgmest as pg
 domain = {"a": 2, "b": 3}
@@ -32,6 +39,8 @@ noisy = [pg.LinearMeasurement([[4.0, 3, 2], [1, 5, 6]], ("a", "b"), 1.0)]
 model = pg.estimate(noisy, domain)
 """
 USES = {
+    "belief propagation": "from pgmest.inference.exact import kernel_loading\n"
+    + "kernel_loading.load_kernels()\nkernel_loading.load_max_kernels()",
     "many vectors": _ESTIMATE + "model.oracle.run_many(model.potentials.flat[None])",
     "tables that agree": _ESTIMATE
     + "pg.synthesis.locally_nonnegative(noisy, domain)\npg.synthesis.consistent_tables(noisy, domain)\n"
@@ -41,7 +50,14 @@ USES = {
     + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 3, 5, 9)], dict(zip('abcd', (2, 3, 5, 9))))\n"
     + "pg.mechanisms.LAMP(rho=1.0, records=900, backend='simulation').fit(data, seed=0, progress=False).sample()",
     "tables where no tree fits": _ESTIMATE
-    + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex')",
+    + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex').sample(20, seed=0)",
+    "other solvers": "import numpy as np\nimport pgmest as pg\n"
+    + "pairs = [tuple(pair) for pair in ('ab', 'bc', 'ac', 'cd')]\n"
+    + "noisy = [pg.LinearMeasurement(np.arange(9) ** k, pair, 1.0) for k, pair in enumerate(pairs)]\n"
+    + "[pg.estimate(noisy, dict.fromkeys('abcd', 3), method=m, max_iterations=9) for m in ('auto', 'universal')]",
+    "PrivSyn": "import numpy as np\nimport pgmest as pg\n"
+    + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 3, 5)], dict(zip('abc', (2, 3, 5))))\n"
+    + "pg.mechanisms.PrivSyn(rho=1.0, backend='simulation').fit(data, seed=0, progress=False).sample()",
     "junction trees": "import pgmest as pg\nfrom pgmest.graph.tree_limit import TreeLimit\n"
     + "ring = TreeLimit(pg.Domain(dict.fromkeys('abcde', 9)), map(tuple, ['ab', 'bc', 'cd', 'de', 'ea']), 0.02)\n"
     + "ring.fitting(map(tuple, ['a', 'ac', 'bd']))",
@@ -66,12 +82,21 @@ USES = {
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
     "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",
     "posteriors": _ESTIMATE
-    + "from pgmest.models.posterior import metric\nmetric.MOST_DENSE = 0  # as of a large model\n"
-    + "model.posterior(draws=8, chains=2, warm_up=2, method='hmc', seed=0)",
+    + "from pgmest.models.posterior import metric\n"
+    + "for metric.MOST_DENSE in (0, metric.MOST_DENSE):  # as of a large model, and as of a small one\n"
+    + "    model.posterior(draws=8, chains=2, warm_up=2, method='hmc', seed=0)",
     "public records": _ESTIMATE
     + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()",
 }
-"""The other uses of pgmest that compile kernels, with a program for each."""
+"""The uses of pgmest that compile kernels, with a program for each."""
+
+GROUPS = (
+    ("belief propagation", "many vectors", "error bars", "questions"),
+    ("contraction",),
+    ("LAMP", "records", "junction trees"),
+)
+"""Uses that one process runs one after the other, since their kernels have functions in common. Each of the others is a
+group by itself. The first group has what all others need, except the second."""
 
 
 def _options(add: Add) -> None:
@@ -88,13 +113,13 @@ def _run(options: argparse.Namespace) -> None:
             f"no folder for kernels is writable, nor is {PACKAGE}; name a folder with PGMEST_CACHE_DIR, or run this as "
             "the user who installed pgmest."
         )
-    say(f"compiling into {folder} ...")
+    say(f"compiling into {folder}, about a minute on two cores ...")
     compile_all(folder, options.processes)
     print(f"kernels are ready in {folder} ({time.perf_counter() - started:.0f} s)")
 
 
 def compile_all(folder: Path | None = None, processes: int | None = None) -> None:
-    """Compile every kernel: first those of the sweeps, then those that need them.
+    """Compile every kernel, and print to standard error what is done.
 
     Args:
         folder: the folder for the kernels (default: the one that this process uses).
@@ -103,22 +128,97 @@ def compile_all(folder: Path | None = None, processes: int | None = None) -> Non
     Raises:
         PgmestError: a process failed.
     """
+    alone = [(name,) for name in USES if not any(name in group for group in GROUPS)]
+    groups = [*(tuple(name for name in group if name in USES) for group in GROUPS), *alone]
+    queue = _Queue([group for group in groups if group])
+    count = max(1, min(processes or os.cpu_count() or 1, len(groups)))
+    with ThreadPoolExecutor(count) as pool:
+        workers = [pool.submit(copy_context().run, _compile, queue, folder) for _ in range(count)]
+        for worker in workers:
+            worker.result()
+
+
+class _Queue:
+    """The groups that are left, for several threads; only the first two can be taken before the first use is done."""
+
+    def __init__(self, groups: list[tuple[str, ...]]):
+        self._left, self._all, self._done = deque(groups), sum(map(len, groups)), 0
+        self._first, self._taken, self._lock = threading.Event(), 0, threading.Lock()
+
+    def take(self) -> tuple[str, ...]:
+        """Return the next group, () if there is none."""
+        with self._lock:
+            self._taken += 1
+            early = self._taken <= 2
+        if not early:
+            self._first.wait()
+        with self._lock:
+            return self._left.popleft() if self._left else ()
+
+    def done(self, name: str, seconds: float) -> None:
+        """Print that a use is done."""
+        with self._lock:
+            self._done += 1
+            stage(f"{self._done} of {self._all} uses are done")
+            say(f"{self._done} of {self._all}: {name} ({seconds:.0f} s)")
+        if name in GROUPS[0]:
+            self._first.set()
+
+    def give_up(self) -> None:
+        """Leave the rest, since a process failed."""
+        with self._lock:
+            self._left.clear()
+        self._first.set()
+
+
+def _compile(queue: _Queue, folder: Path | None) -> None:
+    """Compile one group after the other in another process."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environment["PYTHONSAFEPATH"] = "1"  # do not import another `pgmest` from the current folder
     if folder is not None:
         environment["PGMEST_CACHE_DIR"] = str(folder)
-    sweep = "from pgmest.inference.exact.kernel_loading import compile_sweep; compile_sweep({!r})"
+    command = [sys.executable, "-c", "from pgmest.cli.warm_up import work; work()"]
+    with tempfile.TemporaryFile("w+") as messages:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": messages}
+        process = subprocess.Popen(command, env=environment, text=True, **pipes)
+        try:
+            while group := queue.take():
+                for name in group:
+                    started = time.perf_counter()
+                    _answered(process, USES[name])
+                    queue.done(name, time.perf_counter() - started)
+        except OSError:
+            process.wait()
+            messages.seek(0)
+            found = messages.read().strip().splitlines() or ["no message"]
+            raise PgmestError(f"compiling failed: {found[-1]}") from None
+        finally:
+            queue.give_up()
+            process.kill()
+            process.communicate()
 
-    def run(program: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise PgmestError(f"compiling failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
 
-    with ThreadPoolExecutor(processes or os.cpu_count() or 1) as pool:
-        for programs in ([sweep.format(name) for name in SWEEPS], list(USES.values())):
-            list(pool.map(run, programs))
+def _answered(process: subprocess.Popen[str], program: str) -> None:
+    """Let a worker run a program.
+
+    Raises:
+        OSError: the worker has ended.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(program) + "\n")
+    process.stdin.flush()
+    if not process.stdout.readline():
+        raise BrokenPipeError
+
+
+def work() -> None:
+    """Run the programs on standard input, a JSON string a line, and print a line when each is done."""
+    answers = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        for line in sys.stdin:
+            exec(json.loads(line), {})
+            print("done", file=answers, flush=True)
 
 
 WARM_UP = Command("warm-up", "Compile all kernels for later processes.", DETAILS, _options, _run)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.kernel_cache import compiling
 from pgmest._base.stages import out_of_time
 from pgmest.errors import ArgumentError
 from pgmest.solvers.certificate import NEGLIGIBLE_GAP
@@ -92,7 +93,7 @@ class Effort:
         iterations: the number of steps.
         solving_calls: the number of calls of the marginal oracle by the solver.
         certificate_calls: the number of calls of the marginal oracle for certificates.
-        seconds: the wall-clock time.
+        seconds: the wall-clock time, without that of compiling kernels.
     """
 
     iterations: int = 0
@@ -104,6 +105,11 @@ class Effort:
     def oracle_calls(self) -> int:
         """The number of all calls of the marginal oracle."""
         return self.solving_calls + self.certificate_calls
+
+
+def _solving_clock() -> float:
+    """Return the time in seconds, without the time that compiling kernels has taken."""
+    return time.perf_counter() - compiling.seconds
 
 
 @dataclass
@@ -138,7 +144,7 @@ class Minimization:
         Raises:
             ArgumentError: the loss or its gradient is not finite at the start.
         """
-        self._started, self._first_calls = time.perf_counter(), self.problem.oracle.calls
+        self._started, self._first_calls = _solving_clock(), self.problem.oracle.calls
         self._iterations = self._certificate_calls = 0
         self._bound, self._gap, self._best_loss = -np.inf, np.inf, np.inf
         self._best: State | None = None
@@ -167,7 +173,7 @@ class Minimization:
             self.before.iterations + self._iterations,
             self.before.solving_calls + self._calls,
             self.before.certificate_calls + self._certificate_calls,
-            self.before.seconds + time.perf_counter() - self._started,
+            self.before.seconds + _solving_clock() - self._started,
         )
 
     @property

@@ -6,12 +6,16 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 from numba.core.dispatcher import Dispatcher
 
 import pgmest
+from pgmest._base.compiled import inlined
+from pgmest._base.kernel_cache import compiling
 
 PACKAGE = Path(pgmest.__file__).parent
 GRADIENTS = """
@@ -54,6 +58,36 @@ def test_a_process_that_compiles_a_kernel_and_one_that_loads_it_find_the_same_di
     )
     assert (first[1], second[1]) == ("0", "1")
     assert first[0] == second[0]
+
+
+def test_constants_of_callers_compile_nothing_again():
+    @inlined
+    def power(base, exponent, negative):
+        return -(base**exponent) if negative else base**exponent
+
+    @numba.njit
+    def three(x):
+        return power(x, 1, True) + power(x, 2, False) + power(x, x, True)
+
+    assert three(3) == -3 + 9 - 27
+    assert [tuple(map(str, arguments)) for arguments in power.signatures] == [("int64", "int64", "bool")]
+
+
+def test_compiling_is_timed_once_where_kernels_compile_those_that_they_call():
+    @inlined
+    def inner(x):
+        return x + 1
+
+    @inlined
+    def outer(x):
+        return inner(x) * 2
+
+    before, started = compiling.seconds, time.perf_counter()
+    assert outer(3) == 8
+    took, found = time.perf_counter() - started, compiling.seconds - before
+    assert 0 < found <= took
+    assert outer(4) == 10
+    assert compiling.seconds - before == found
 
 
 def test_sums_in_any_order_are_compiled_only_within_their_kernel():

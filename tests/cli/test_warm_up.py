@@ -27,7 +27,6 @@ def test_it_goes_where_the_environment_says(tmp_path, monkeypatch, capsys):
 
 
 def test_a_program_that_fails_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(warm_up, "SWEEPS", ())
     monkeypatch.setattr(warm_up, "USES", {"broken": "raise SystemExit('no compiler')"})
     with pytest.raises(PgmestError, match="compiling failed: no compiler"):
         warm_up.compile_all(tmp_path, 1)
@@ -36,7 +35,6 @@ def test_a_program_that_fails_is_an_error(tmp_path, monkeypatch):
 
 def test_without_a_folder_kernels_go_where_this_process_keeps_its_own(monkeypatch):
     monkeypatch.delenv("PGMEST_CACHE_DIR", raising=False)
-    monkeypatch.setattr(warm_up, "SWEEPS", ())
     monkeypatch.setattr(
         warm_up, "USES", {"where": "import os; assert 'PGMEST_CACHE_DIR' not in os.environ, 'another folder'"}
     )
@@ -48,6 +46,27 @@ def test_what_is_compiled_is_this_package_whatever_lies_in_the_current_folder(tm
     (tmp_path / "pgmest" / "__init__.py").write_text("raise SystemExit('another pgmest')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(PACKAGE.parent))
-    monkeypatch.setattr(warm_up, "SWEEPS", ())
     monkeypatch.setattr(warm_up, "USES", {"where": f"import pgmest; assert pgmest.__path__ == [{str(PACKAGE)!r}]"})
     warm_up.compile_all(tmp_path / "kernels", 1)
+
+
+def test_every_use_is_done_once_by_few_processes_and_said(tmp_path, monkeypatch, capsys):
+    """The first group is begun first: the others need its kernels, except the second."""
+    log = tmp_path / "log"
+    uses = {name: f"import os; open({str(log)!r}, 'a').write('{name} %d\\n' % os.getpid())" for name in warm_up.USES}
+    monkeypatch.setattr(warm_up, "USES", uses)
+    warm_up.compile_all(tmp_path / "kernels", 2)
+    done = [line.rsplit(" ", 1) for line in log.read_text().splitlines()]
+    assert sorted(name for name, _ in done) == sorted(uses)
+    assert len({process for _, process in done}) <= 2
+    order = [name for name, _ in done]
+    assert min(map(order.index, set(uses) - set(warm_up.GROUPS[1]))) == order.index(warm_up.GROUPS[0][0])
+    said = capsys.readouterr().err
+    assert all(f": {name} (" in said for name in uses)
+    assert f"{len(uses)} of {len(uses)}: " in said
+
+
+def test_groups_name_uses():
+    names = [name for group in warm_up.GROUPS for name in group]
+    assert set(names) <= set(warm_up.USES)
+    assert len(set(names)) == len(names)
