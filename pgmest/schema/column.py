@@ -156,17 +156,16 @@ class SchemaColumn(abc.ABC):
     def judged(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the code of each value, gaps included, and which values `outside: error` refuses; shapes (rows,)."""
         positions, condensed = values.where(~values.gaps).condensed()
-        codes, wrong = self.judge(condensed)
+        codes, wrong = self._settled(self.find(condensed), self.marked(condensed))
         code = np.full(len(values), self.gap_code, dtype=code_type(self.size))
         code[~values.gaps] = codes[positions]
         refused = np.full(len(values), not self.missing)
         refused[~values.gaps] = wrong[positions]
         return code, refused
 
-    def judge(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Return the code of each value, and which values `outside: error` refuses; there must be no gaps."""
-        marked = self.marked(values)
-        codes, outside, unreadable = self.find(values)
+    def _settled(self, found: Found, marked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the code of each value, and which values `outside: error` refuses, from what was found of them."""
+        codes, outside, unreadable = found
         to_gap = marked | unreadable | (outside & (self.outside == "missing"))
         wrong = np.where(marked, not self.missing, outside | unreadable)
         return np.where(to_gap, self.gap_code, codes).astype(code_type(self.size)), wrong
@@ -177,9 +176,9 @@ class SchemaColumn(abc.ABC):
         Nothing is raised, also with `outside: error`.
         """
         positions, condensed = values.where(~values.gaps).condensed()
-        _, outside, unreadable = self.find(condensed)
-        codes, _ = self.judge(condensed)
-        fate = np.select([self.marked(condensed), unreadable, outside], [MISSING, UNREADABLE, OUTSIDE], FORESEEN)
+        read, marked = self.find(condensed), self.marked(condensed)
+        codes, _ = self._settled(read, marked)
+        fate = np.select([marked, read.unreadable, read.outside], [MISSING, UNREADABLE, OUTSIDE], FORESEEN)
         code, found = np.full(len(values), self.gap_code), np.full(len(values), MISSING)
         code[~values.gaps], found[~values.gaps] = codes[positions], fate[positions]
         return code, found
