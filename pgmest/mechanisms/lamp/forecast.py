@@ -20,34 +20,19 @@ from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candi
 from pgmest.mechanisms.lamp.candidates import (
     SHARE_GRID,
     CandidateMarginal,
-    NoiseModel,
     interaction_fraction,
-    magnitude_histogram,
     one_way_candidate,
-    table_candidate,
     total_candidate,
-    unscored_candidate,
 )
-from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence
-from pgmest.mechanisms.lamp.emphasis import VISIBLE, emphasized_tables, measured_ahead, sampling_error
+from pgmest.mechanisms.lamp.dependence import posterior_dependence
+from pgmest.mechanisms.lamp.emphasis import VISIBLE, emphasized_tables, measured_ahead
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
-from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL, POWER
+from pgmest.mechanisms.lamp.scorer import POWER
+from pgmest.mechanisms.lamp.typical_tables import CLASSES, TableKind, class_of, typical_counts, typical_dependences
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
 from pgmest.tables.domain import Clique
-from pgmest.tables.groups import is_identity, summed
-
-SKEW = 1.3
-"""The exponent of Zipf's law for the values of an attribute. With it, the expected errors of one-way marginals agree
-best with those of runs on real tables (tests/mechanisms/lamp/test_forecast.py)."""
-
-TYPICAL = {0.0: 0.0, 0.25: 0.004, 0.5: 0.03, 0.75: 0.09, 0.9: 0.18, 0.95: 0.25, 1.0: 0.6}
-"""Quantiles of the dependence of pairs in typical tables: the total variation from independence beyond sampling error.
-The values are rounded medians over nine tables: census, survey, health, credit and emergency records."""
-
-CLASSES = np.r_[0.0, STRONG * 1.4 ** np.arange(-12.0, 5.0)]
-"""The dependences for which candidates are computed."""
 
 MOST_KINDS, SIZE_STEP = 200, 1.2
 """The largest number of kinds of tables, by their numbers of values, that are computed exactly, and the ratio between
@@ -60,94 +45,6 @@ NORMAL_95 = 1.96
 """Half of the width of a 95 % interval, in standard deviations."""
 
 
-def typical_counts(size: int, records: float) -> np.ndarray:
-    """Return the counts of an attribute's values by Zipf's law, the most frequent first.
-
-    >>> typical_counts(2, 100).round().tolist()
-    [71.0, 29.0]
-    """
-    weights = np.arange(1, size + 1) ** -SKEW
-    return weights * (records / weights.sum())
-
-
-def typical_dependences(count: int) -> np.ndarray:
-    """Return the dependences of the pairs of a typical table, in ascending order."""
-    levels = (np.arange(count) + 0.5) / max(1, count)
-    return np.interp(levels, list(TYPICAL), list(TYPICAL.values()))
-
-
-@dataclass(frozen=True, eq=False)
-class TableKind:
-    """All tables with certain numbers of values, under the assumptions of the forecast.
-
-    Attributes:
-        sizes: The number of values of each attribute.
-        records: The number of records.
-        noise_model: The noise of a share of the budget.
-        sides: For each level of groups, the `magnitude_histogram` of each attribute.
-        finest: For each level, whether every value is its own group.
-        chances: For each level, the sampling error of independent attributes (l1, in counts).
-    """
-
-    sizes: tuple[int, ...]
-    records: float
-    noise_model: NoiseModel
-    sides: list[tuple[tuple[np.ndarray, np.ndarray], ...]]
-    finest: list[bool]
-    chances: list[float]
-    _candidates: dict[tuple[tuple[int, ...], float], CandidateMarginal] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, sizes: tuple[int, ...], records: float, noise_model: NoiseModel) -> TableKind:
-        """Create the kind of tables with these numbers of values."""
-        counts = [typical_counts(size, records) for size in sizes]
-        levels = [nested_groups(own) for own in counts]
-        groups = [[own[min(level, len(own) - 1)] for own in levels] for level in range(max(map(len, levels)))]
-        sides = [
-            tuple(magnitude_histogram(summed(own, (labels,))) for own, labels in zip(counts, at, strict=True))
-            for at in groups
-        ]
-        chances = [sampling_error(each, records) for each in sides]
-        return cls(sizes, records, noise_model, sides, [all(map(is_identity, at)) for at in groups], chances)
-
-    @property
-    def most(self) -> float:
-        """The largest possible dependence."""
-        return 1 - 1 / min(self.sizes)
-
-    def distance(self, dependence: np.ndarray | float, visible: float | None = None) -> np.ndarray:
-        """Return the l1 distance from independence with its sampling error, over codes or, with `visible`, groups."""
-        systematic = 2 * self.records * np.minimum(dependence, self.most)
-        if visible is None:
-            return np.hypot(systematic, self.chances[-1])
-        return np.hypot(visible * systematic, self.chances[min(COARSE_LEVEL, len(self.chances) - 1)])
-
-    def candidate(self, places: tuple[int, ...], visible: float = VISIBLE) -> CandidateMarginal:
-        """Return the candidate for a table whose dependence is one of some equally likely `CLASSES`.
-
-        Args:
-            places: The positions in `CLASSES`.
-            visible: The part of the dependence that coarse groups show.
-        """
-        if (places, visible) not in self._candidates:
-            possible = CLASSES[list(places)]
-            coarse, whole = self.distance(possible, visible), self.distance(possible)
-            dependence = Dependence(float(coarse.mean()), float(whole.mean()), tuple(map(float, whole)))
-            clique = tuple("abc"[: len(self.sizes)])
-            self._candidates[places, visible] = table_candidate(
-                clique, self.sides, self.finest, dependence, COARSE_LEVEL, self.records, self.noise_model
-            )
-        return self._candidates[places, visible]
-
-    def unscored(self, clique: Clique) -> CandidateMarginal:
-        """Return the candidate for a table of this kind that is measured over all codes without a score."""
-        return unscored_candidate(clique, self.sides[-1], len(self.sides) - 1, self.records, self.noise_model)
-
-    def shape(self, level: int) -> tuple[int, ...]:
-        """Return the number of groups of each attribute at a level."""
-        return tuple(round(float(cells.sum())) for cells, _ in self.sides[level])
-
-
 @dataclass(frozen=True)
 class ExpectedTable:
     """The error to expect of a table if it is measured.
@@ -158,7 +55,8 @@ class ExpectedTable:
         groups: The number of groups of each attribute over which it is measured if its dependence is strong.
         share: The share of the budget that it gets then.
         error: The expected error (total variation), the error of its one-way marginals included.
-        half_width: Half of the width of a 95 % interval of one of the measured counts.
+        half_width: Half of the width of a 95 % interval of a frequent count.
+        worst: The expected error if the values of each attribute are about equally frequent, which is the worst case.
         least: The least dependence (total variation from independence; for triples, from what their pairs imply) that
             is worth the cost if neighboring values depend alike; inf if none is. 0 for a single attribute.
         least_by_value: The same if neighboring values have nothing in common.
@@ -170,6 +68,7 @@ class ExpectedTable:
     share: float
     error: float
     half_width: float
+    worst: float
     least: float = 0.0
     least_by_value: float = 0.0
 
@@ -256,8 +155,9 @@ class Forecast:
             found.append(total_candidate(stddev, noise_model))
         return [*found, *map(self._one_way, self.demand.attributes)]
 
-    def _one_way(self, name: str) -> CandidateMarginal:
-        counts = typical_counts(self.first.domain[name], self.records)
+    def _one_way(self, name: str, even: bool = False) -> CandidateMarginal:
+        size = self.first.domain[name]
+        counts = np.full(size, self.records / size) if even else typical_counts(size, self.records)
         return one_way_candidate((name,), counts, self.first.stddev(name), self.first.noise_model)
 
     def _estimated(self) -> list[CandidateMarginal]:
@@ -310,11 +210,11 @@ class Forecast:
         for name in self.demand.attributes:
             again, size, noise_model = self._one_way(name), self.first.domain[name], self.first.noise_model
             share = self.chosen[name,][1] if (name,) in self.chosen else 0.0
-            error = (1 - again.reduction(share)) * float(again.errors[0]) / (2 * self.records)
+            error, worst = (self._left(each, share) for each in (again, self._one_way(name, even=True)))
             precision = 1 / (self.first.stddev(name) ** 2 * interaction_fraction((size,)))
             width = NORMAL_95 / math.sqrt(precision + float(noise_model.interaction_precision(share, (size,))))
             whole = self.first.shares[name,] + share
-            found[name] = ExpectedTable((name,), size, (size,), whole, min(1.0, error), width)
+            found[name] = ExpectedTable((name,), size, (size,), whole, error, width, max(error, worst))
         return found
 
     def measured(self) -> list[ExpectedTable]:
@@ -329,13 +229,23 @@ class Forecast:
         """Return the error to expect of a table that is measured with a share of the budget."""
         kind, noise_model = self.kind(clique), self.first.noise_model
         shape = kind.shape(candidate.level(share))
-        own = (1 - candidate.reduction(share)) * float(candidate.errors[0]) / (2 * self.records)
-        error = math.hypot(own, *(self.one_way[name].error for name in clique))
+        own, parts = self._left(candidate, share), [self.one_way[name] for name in clique]
+        error, worst = math.hypot(own, *(p.error for p in parts)), math.hypot(own, *(p.worst for p in parts))
         width = NORMAL_95 / math.sqrt(max(float(noise_model.interaction_precision(share, shape)), 1e-300))
+        width = math.hypot(width, *(p.half_width * self._frequent({*clique} - {*p.clique}) for p in parts))
         sizes = sorted(clique, key=self.first.domain.__getitem__)
         groups = tuple(shape[sizes.index(name)] for name in clique)
         cells = math.prod(self.first.domain[name] for name in clique)
-        return ExpectedTable(clique, cells, groups, share, min(1.0, error), width)
+        return ExpectedTable(clique, cells, groups, share, min(1.0, error), width, min(1.0, worst))
+
+    def _left(self, candidate: CandidateMarginal, share: float) -> float:
+        """Return the expected error (total variation) of a candidate that is measured with a share of the budget."""
+        return min(1.0, (1 - candidate.reduction(share)) * float(candidate.errors[0]) / (2 * self.records))
+
+    def _frequent(self, names: set[str]) -> float:
+        """Return the share of the records that have the same values as a record, on average over the records."""
+        counts = [typical_counts(self.first.domain[name], 1.0) for name in names]
+        return math.prod(float(np.square(own).sum()) for own in counts)
 
     @cached_property
     def _price(self) -> float:
@@ -388,10 +298,6 @@ def _after(candidate: CandidateMarginal, share: float) -> CandidateMarginal:
     """Return the candidate for measuring a marginal again that was measured with a share of the budget."""
     errors = np.interp(np.minimum(SHARE_GRID + share, 1.0), SHARE_GRID, candidate.errors)
     return replace(candidate, errors=errors, measured=True)
-
-
-def class_of(dependence: float) -> int:
-    return int(np.abs(CLASSES - dependence).argmin())
 
 
 def _gain(candidate: CandidateMarginal, share: float) -> float:

@@ -13,8 +13,9 @@ from pgmest._base.progress import duration_text
 from pgmest._base.widths import joined, key_of_names, padded, short_names, width
 from pgmest.errors import percent_text, plural
 from pgmest.mechanisms.emphasis import STRONG
-from pgmest.mechanisms.lamp.forecast import TYPICAL, ExpectedTable
+from pgmest.mechanisms.lamp.forecast import ExpectedTable
 from pgmest.mechanisms.lamp.remedies import range_text
+from pgmest.mechanisms.lamp.typical_tables import TYPICAL
 from pgmest.tables.domain import Clique
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def _sentences(plan: BudgetPlan) -> Iterator[str]:
     """Yield the explanations, and the sentences on what is likely to be measured and what is not."""
     yield (
         "error: the expected share of the records in a wrong cell (total variation distance). ±: half of the 95 % "
-        "interval of one measured count, in records."
+        "interval of a frequent count, in records. if even: the error if all values are about equally frequent, which "
+        "is the worst case; the other numbers assume that few values are frequent (Zipf's law)."
     )
     yield f"A run takes about {duration_text(plan.seconds)} of one processor core."
     if plan.tables:
@@ -88,9 +90,16 @@ def _sentences(plan: BudgetPlan) -> Iterator[str]:
 def _columns(plan: BudgetPlan) -> Iterator[str]:
     worst = sorted(plan.one_way, key=lambda table: -table.error)
     rows = [
-        (_called(plan, t.clique), f"{t.cells:,}", percent_text(t.error, 1), _count(t.half_width)) for t in worst[:SHOWN]
+        (
+            _called(plan, t.clique),
+            f"{t.cells:,}",
+            percent_text(t.error, 1),
+            percent_text(t.worst, 1),
+            _count(t.half_width),
+        )
+        for t in worst[:SHOWN]
     ]
-    yield from aligned(("column", "values", "error", "±"), rows)
+    yield from aligned(("column", "values", "error", "if even", "±"), rows)
     if len(worst) > SHOWN:
         yield f"... and {plural(len(worst) - SHOWN, 'column')} with less error"
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from pgmest.errors import listed, percent_text
 from pgmest.mechanisms.emphasis import STRONG
 from pgmest.mechanisms.lamp.candidates import SHARE_GRID, NoiseModel
-from pgmest.mechanisms.lamp.forecast import ExpectedTable, Forecast, TableKind, class_of
+from pgmest.mechanisms.lamp.forecast import ExpectedTable, Forecast
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.scores import scores_stddev
+from pgmest.mechanisms.lamp.typical_tables import TableKind, class_of
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.neighbors import AddRemove

@@ -11,8 +11,8 @@ import pytest
 import pgmest as pg
 from experiments.data import load
 from pgmest.mechanisms import LAMP
-from pgmest.mechanisms.lamp.forecast import CLASSES, TYPICAL, typical_counts, typical_dependences
 from pgmest.mechanisms.lamp.remedies import forecast_of
+from pgmest.mechanisms.lamp.typical_tables import CLASSES, TYPICAL, typical_counts, typical_dependences
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.privacy import AddRemove
 from pgmest.workloads import emphasized, marginals
@@ -84,6 +84,37 @@ def test_where_measuring_costs_less_than_scores_all_pairs_are_measured():
     data = pg.Dataset.from_codes(np.random.default_rng(0).integers(2, size=(2000, 8)), pg.Domain(domain))
     result = LAMP(epsilon=1.0, backend="simulation", records=1000).fit(data, workload, seed=0, progress=False)
     assert sum(len(measurement.clique) == 2 for measurement in result.measurements) == 28
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_the_error_and_the_interval_of_a_table_that_matters_come_true(epsilon):
+    pair = ("age", "income>50K")
+    data = pg.datasets.load("census").select(["age", "sex", "education-num", "income>50K", "hours-per-week", "race"])
+    data, workload = data.take(np.arange(8000)), emphasized(data.domain, None, [pair])
+    mechanism = LAMP(epsilon=epsilon, backend="simulation", records=8000, neighbors=AddRemove(4))
+    planned = next(t for t in mechanism.plan(data.domain, data.records, workload).tables if t.clique == pair)
+    errors, inside = [], []
+    for seed in range(3):
+        result = mechanism.fit(data, workload, seed=seed, progress=False)
+        off = np.abs(result.project(pair).values - data.project(pair).values)
+        errors.append(off.sum() / (2 * data.records))
+        inside.append(np.mean(off <= planned.half_width))
+    assert 0.5 < planned.error / np.mean(errors) < 2
+    assert np.mean(inside) > 0.9
+
+
+def test_even_values_are_the_worst_case():
+    found = forecast({"code": 600, "ward": 12, "sex": 2}, 8000, epsilon=1.0, neighbors=AddRemove(4)).one_way
+    assert all(table.error <= table.worst <= 1 for table in found.values())
+    assert found["code"].worst > 2 * found["code"].error
+    rng, domain = np.random.default_rng(0), pg.Domain({"code": 600, "ward": 12, "sex": 2})
+    columns = [rng.integers(size, size=8000).astype(np.uint16) for size in domain.shape]
+    data = pg.Dataset.from_codes(columns, domain)
+    mechanism = LAMP(epsilon=1.0, neighbors=AddRemove(4), backend="simulation", records=2000)
+    result = mechanism.fit(data, seed=0, progress=False)
+    scale = 8000 / result.model.total
+    error = np.abs(result.project(("code",)).values * scale - data.project(("code",)).values).sum() / 16_000
+    assert error < 1.3 * found["code"].worst
 
 
 def test_the_number_of_pairs_grows_with_the_budget_and_the_records():
