@@ -57,11 +57,20 @@ def _parquet(path: TableFile, wanted: list[str] | None, rows: int) -> Iterator[A
 def empty_frame(file: TableFile) -> Any:
     """Return a frame of pandas without rows, with the types that pandas gives the columns of a Parquet file.
 
+    Dates, times of day and decimal numbers, for which pandas has no types, have those of the file.
+
     Raises:
         FileFormatError, OptionalDependencyError: as for `read_pieces`.
     """
     with reading(file), parquet_file(file, None) as (opened, _):
-        return opened.schema_arrow.empty_table().to_pandas()
+        import pandas as pd
+        import pyarrow as pa
+
+        def kept(kind: Any) -> Any:
+            other = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_decimal(kind)
+            return pd.ArrowDtype(kind) if other else None
+
+        return opened.schema_arrow.empty_table().to_pandas(types_mapper=kept)
 
 
 def _workbook(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
