@@ -212,9 +212,14 @@ class ColumnCheck:
             )
 
     def _gaps(self) -> Iterator[str]:
-        """Remark on missing values."""
+        """Remark on missing values, and on those for which the column has no code."""
         marked = f", {percent_text(self.detail.marked, self.rows)} by a marker of missing values"
         marker = marked if self.detail.marked else ""
+        if not self.column.missing and self.missing >= NOTICED * self.rows > 0:
+            become = (
+                "stop the run" if self.column.outside == "error" else f"count as {self._label(self.column.gap_code)}"
+            )
+            yield f"{percent_text(self.missing, self.rows)} have no value, and {become}: say missing: true"
         if self.rows and self.missing == self.rows:
             yield f"all values are missing{marker}"
         elif self.missing >= MANY_MISSING * self.rows > 0:

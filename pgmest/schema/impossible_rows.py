@@ -48,8 +48,8 @@ class ImpossibleRows:
 
     @property
     def text(self) -> str:
-        """The constraint, as `pgmest info` names it."""
-        return f"combinations of {', '.join(short_names(self.clique).values())} that cannot occur"
+        """The constraint in words."""
+        return f"constraint on {', '.join(short_names(self.clique).values())}"
 
     @property
     def broken(self) -> int:
@@ -82,9 +82,10 @@ class ImpossibleRows:
         values = ", ".join(
             f"{short[c.name]} = {_label(c, int(code))}" for c, code in zip(self.columns, codes, strict=True)
         )
+        share = percent_text(self.broken, self.rows)
         return (
-            f"{self.broken:,} of {self.rows:,} rows ({percent_text(self.broken, self.rows)}) have one, most often "
-            f"{values} ({self.cells[cell]:,}), and a synthetic table none"
+            f"{self.broken:,} of {self.rows:,} rows ({share}) have an impossible combination, most often {values} "
+            f"({self.cells[cell]:,}), and a synthetic table none"
         )
 
     def to_json(self) -> dict[str, Any]:

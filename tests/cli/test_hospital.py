@@ -100,7 +100,7 @@ def test_the_check_says_what_is_true(folder, capsys):
     assert f"icd: {percent((~TABLE.icd.isin(LISTED)).sum(), ROWS)} are not listed" in text
     assert f"stay: {percent((TABLE.stay == 0).sum(), ROWS)} are 0, in the bin 0..4" in text
     assert f"plz: {percent(TABLE.plz.str.startswith('0').sum(), ROWS)} are written with leading zeros" in text
-    assert f"that cannot occur: {broken():,} of 8,000 rows ({percent(broken(), ROWS)})" in text
+    assert f"constraint on ward, age: {broken():,} of 8,000 rows ({percent(broken(), ROWS)})" in text
     counts = TABLE.patient_id.value_counts()
     crowded = f"{left_out():,} as {(counts > AT_MOST).sum():,} of {len(counts):,} persons have more than 4 rows"
     assert f"{left_out():,} of 8,000 rows ({percent(left_out(), ROWS)}) are left out: {crowded}" in text

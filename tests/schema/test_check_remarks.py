@@ -43,8 +43,10 @@ constraints:
     bins = frame[(frame.ward == "ICU") & (frame.age < 40)].age // 20
     found = Schema.parse(schema).check(engine(frame))
     (name, remark, alarm) = found.remarks()[0]
-    assert name == "combinations of ward, age that cannot occur"
-    assert remark.startswith(f"{broken} of 1,000 rows ({broken / 10:.3g} %) have one, most often ward = ICU, age = ")
+    assert name == "constraint on ward, age"
+    assert remark.startswith(
+        f"{broken} of 1,000 rows ({broken / 10:.3g} %) have an impossible combination, most often ward = ICU, age = "
+    )
     assert f"({bins.value_counts().max()})" in remark
     assert alarm == (broken >= 200)
     assert "fits the table." not in found.verdict
@@ -55,7 +57,7 @@ def test_many_rows_that_break_a_constraint_are_alarming():
     frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
     columns = "columns:\n  a: {type: integer, min: 0, max: 1}\n  b: {type: integer, min: 0, max: 1}\nconstraints:\n"
     found = Schema.parse(columns + "  - determines: {from: a, to: b, table: {0: 0, 1: 1}}\n").check(frame)
-    assert found.alarming == ("combinations of a, b that cannot occur",)
+    assert found.alarming == ("constraint on a, b",)
     assert "DOES NOT FIT" in found.verdict
 
 
@@ -152,6 +154,20 @@ def test_gaps_and_markers_are_said(engine):
     values = ["-1"] * 40 + [""] * 7 + [str(i % 10) for i in range(53)]
     assert one_column(described, values, engine) == [
         "47 % of the rows have no value, 40 % by a marker of missing values"
+    ]
+
+
+def test_gaps_without_a_code_are_said():
+    values = [None, *range(1, 50)]
+    assert one_column("{type: integer, min: 0, max: 49, width: 10}", values) == [
+        "2 % have no value, and count as 0..9: say missing: true"
+    ]
+    assert one_column("{type: integer, min: 0, max: 49, width: 10, outside: error}", values) == [
+        "2 % have no value, and stop the run: say missing: true"
+    ]
+    assert one_column("{type: categorical, values: [a, b], other: x}", ["a", None, "b"]) == [
+        "33.3 % have no value, and count as x: say missing: true",
+        "33.3 % of the rows have no value",
     ]
 
 
