@@ -203,6 +203,8 @@ def are_whole(tally: Tally) -> bool:
 
 def are_few(tally: Tally) -> bool:
     """Return whether there are so few distinct numbers that each can be listed."""
+    if tally.distinct == 1:
+        return True
     if 2 * (tally.counts < ROWS_EACH).sum() > tally.distinct:  # most are rare, as amounts are
         return False
     if tally.distinct <= MOST_CODES:

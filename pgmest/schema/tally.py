@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.data.values import Unread, Values
-from pgmest.schema.readings import BLANKS
+from pgmest.schema.readings import BLANKS, text_of
 
 SURROGATES = re.compile("[\ud800-\udfff]")
 """The lone surrogates, which no file can hold: drafts show U+FFFD instead, as schemas are files."""
@@ -41,7 +41,7 @@ class Tally:
         counts = np.bincount(positions, minlength=len(items))
         if array.dtype.kind in "biufMm":
             return cls(np.array(items, dtype=array.dtype), counts, gaps)
-        unread = next((item.kind for item in items if isinstance(item, Unread)), None)
+        unread = next((_kind_of(item) for item in items if not isinstance(item, str) and text_of(item) is None), None)
         return cls(as_text(items), counts, gaps, unread).merged()
 
     def merged(self) -> Tally:
@@ -78,7 +78,12 @@ class Tally:
         return float(self.counts[which].sum()) / max(self.rows, 1)
 
 
+def _kind_of(item: Any) -> str:
+    return item.kind if isinstance(item, Unread) else type(item).__name__
+
+
 def as_text(items: Iterable[Any]) -> np.ndarray:
-    """Return values of any type as texts without surrounding blanks or lone surrogates, in an array of objects."""
-    texts = [SURROGATES.sub("\ufffd", item if isinstance(item, str) else str(item)).strip(BLANKS) for item in items]
+    """Return the texts of values as schemas read them, without blanks around them or lone surrogates."""
+    read = (item if isinstance(item, str) else text_of(item) or "" for item in items)
+    texts = [SURROGATES.sub("\ufffd", text).strip(BLANKS) for text in read]
     return np.array([*texts, None], dtype=object)[:-1]
