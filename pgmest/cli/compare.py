@@ -151,6 +151,8 @@ def _second(options: argparse.Namespace, schema: Schema | None, domain: Domain) 
     """Return the second table, read in the format that pgmest writes if possible, else in that of the first table."""
     with input_table(options.estimated, argparse.Namespace(**dict.fromkeys(OPTIONS))) as table:
         like = _like_first(table, options, schema)
+        if like.header_rows > 1 and like.is_text:  # pgmest writes as many rows of names
+            return _encoded(like, schema, domain)
         return _encoded(_plain(table, domain) or _plain(like, domain) or like, schema, domain)
 
 

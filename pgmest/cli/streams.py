@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pgmest._base.files import write_atomically
 from pgmest.cli.command import Add, count
 from pgmest.data.chunked_reader import read_pieces
-from pgmest.data.frames import collected, delimited, delimited_bytes, write_frame
+from pgmest.data.frames import collected, delimited_bytes, write_frame
 from pgmest.data.table_file import OPTIONS, TableFile, file_format, table_file
 from pgmest.errors import DataError
 from pgmest.schema.writing import check_writable
@@ -118,7 +118,8 @@ def write_table(frame: Any, path: str, file: TableFile | None = None) -> None:
     if path != "-":
         write_frame(frame, path if file is None else file)
     elif file is None or file.encoding is None:
-        sys.stdout.write(delimited(collected(frame), "," if file is None else file.separator))
+        written = TableFile("standard-output.csv") if file is None else file
+        sys.stdout.write(delimited_bytes(collected(frame), written).decode("utf-8"))
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(delimited_bytes(collected(frame), file))

@@ -149,8 +149,11 @@ def collected(frame: Any) -> Any:
 
 
 def delimited_bytes(table: Any, file: TableFile) -> bytes:
-    """Return a table as delimited text in the encoding of a file; UTF-8 has everything, other encodings a "?"."""
-    text = delimited(table, file.separator)
+    """Return a table as delimited text in the encoding of a file; UTF-8 has everything, other encodings a "?".
+
+    If the header of the file has several rows, all of them have the names of the columns.
+    """
+    text = delimited(table.head(0), file.separator) * (file.header_rows - 1) + delimited(table, file.separator)
     return text.encode("utf-8") if file.encoding is None else text.encode(file.encoding, "replace")
 
 

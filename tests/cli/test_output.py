@@ -125,6 +125,33 @@ def test_compare_takes_a_schema_with_a_unit(folder, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        ("Report\n\nage;c\n", 'delimiter: ";", skip: 2'),
+        ("age;c\nyears;letter\n", 'delimiter: ";", header: 2'),
+        ("age;c\nyears;letter\n0;0\n", 'delimiter: ";", header: 3'),
+        ("", 'delimiter: ";", header: [age, c]'),
+    ],
+)
+def test_titles_and_headers_of_the_private_table_lose_no_row(tmp_path, above, said, capsys):
+    rows = "".join(f"{number % 50};{'ab'[number % 2]}\n" for number in range(300))
+    (tmp_path / "t.csv").write_text(above + rows)
+    columns = "  age: {type: integer, min: 0, max: 49, width: 10}\n  c: {type: categorical, values: [a, b], other: z}\n"
+    (tmp_path / "t.yaml").write_text(f"columns:\n{columns}file: {{{said}}}\n")
+    schema, out = str(tmp_path / "t.yaml"), str(tmp_path / "o.csv")
+    made = ["synthesize", str(tmp_path / "t.csv"), "--schema", schema, "--rows", "50"]
+    assert main([*made, *TRIAL, "--out", out]) == 0
+    capsys.readouterr()
+    assert main(["check", out, schema, "--json"]) == 0
+    checked = json.loads(capsys.readouterr().out)
+    assert (checked["rows"], checked["kept"]) == (50, 1)
+    assert main(["compare", str(tmp_path / "t.csv"), out, "--schema", schema, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == [300, 50]
+    assert main([*made, *TRIAL, "--out", "-"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "o.csv").read_text()
+
+
 def test_weak_promises_and_unused_workloads_are_said_each_time(folder, capsys):
     options = ["--delta", "0.5", "--workload", "Betrag,Tag,bezahlt"]
     for _ in range(2):
