@@ -17,11 +17,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from pgmest.data.chunked_reader import column_names
-from pgmest.data.csv_header import first_rows
+from pgmest.data.csv_header import first_rows, joined_names
 from pgmest.data.frames import reading
 from pgmest.data.table_file import DELIMITERS, TableFile, table_file
 from pgmest.data.workbook import first_sheet_rows
-from pgmest.errors import PgmestError
+from pgmest.errors import PgmestError, plural
 
 LOOKED_AT, BYTES = 400, 1 << 20
 """At most this many rows, and of a text at most this many bytes, are looked at."""
@@ -86,9 +86,23 @@ def beginning_of(file: TableFile) -> Beginning:
             file, rows = _without_titles(file, rows, decided)
         else:
             rows = [(number, row) for number, row in rows if number >= (file.skip or 0)]
+        found = Beginning(file, tuple(decided))
         if file.header is None and len(rows) > FEWEST_RECORDS:
-            return _with_header(file, [row for _, row in rows], decided)
+            found = _with_header(file, [row for _, row in rows], decided)
+        return replace(found, doubts=(*found.doubts, *_nameless(found.file, [row for _, row in rows])))
     return Beginning(file, tuple(decided))
+
+
+def _nameless(file: TableFile, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a sentence about columns of a sheet that are left out, as their names are missing."""
+    if file.format != ".xlsx" or not file.header_rows or not rows:
+        return []
+    names = joined_names(rows[: file.header_rows])
+    below = rows[file.header_rows :]
+    lost = [place for place, name in enumerate(names) if not name and any(row[place] for row in below)]
+    if not lost:
+        return []
+    return [f"left out, as the header has no name for it: {plural(len(lost), 'column')}; give each a name to keep it"]
 
 
 def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str]) -> TableFile:
@@ -148,7 +162,8 @@ def _width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
 def _without_titles(file: TableFile, rows: Rows, decided: list[str]) -> tuple[TableFile, Rows]:
     """Return the file and its rows without the titles above the header."""
     width, _ = _width([row for _, row in rows])  # a row may end in delimiters without values
-    used = [place for place in range(width) if sum(map(bool, _column(rows, place))) * 2 > len(rows)]
+    last = rows[len(rows) // 2 :]
+    used = [place for place in range(width) if sum(map(bool, _column(last, place))) * 2 > len(last)]
     titles = 0
     while titles < min(len(rows) - 2, MOST_TITLES) and _is_title(rows[titles][1], used):
         titles += 1
@@ -156,9 +171,18 @@ def _without_titles(file: TableFile, rows: Rows, decided: list[str]) -> tuple[Ta
     titled = {place for _, row in rows[:titles] for place in _filled(row)} & set(used)
     if len(named) * 2 <= len(used) or not titled <= named:
         return file, rows  # where the names of some columns are in the first row, the header has two
+    if len(used) == 2 and len(rows[0][1]) == width and not _names_others(rows[titles:], used):
+        return file, rows
     skip = rows[titles][0]
     decided.append(f"title rows skipped: {skip}; the columns are named by row {skip + 1}")
     return replace(file, skip=skip), rows[titles:]
+
+
+def _names_others(rows: Rows, used: Sequence[int]) -> bool:
+    """Return whether the first row has a text above numbers or dates, as a header has and a record has not."""
+    fields = [[field.strip() for field in row] for _, row in rows]
+    columns = [_below(fields, place, 1) for place in used]
+    return any(column.kind in ("number", "date") and column.is_record(column.name) is False for column in columns)
 
 
 def _column(rows: Rows, place: int) -> Iterator[str]:
@@ -173,7 +197,10 @@ def _is_title(row: Sequence[str], used: Sequence[int]) -> bool:
     """Return whether a row has far fewer fields than the table; a header may lack one name, as pandas writes it."""
     if used and len(row) <= used[-1]:
         return True
-    return len(used) >= 3 and 0 < len(_filled(row)) <= max(TITLE_SHARE * len(used), 1)
+    filled = _filled(row)
+    if len(used) == 2:
+        return filled == used[:1]
+    return len(used) >= 3 and 0 < len(filled) <= max(TITLE_SHARE * len(used), 1)
 
 
 # -- header ---------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pgmest._base.files import read_text
 from pgmest.data.beginning import beginning_of, placed_file
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import ReadingWarning
+from pgmest.data.names import index_note
 from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
 from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
@@ -323,6 +324,8 @@ class Schema:
                 said = f"{table}: " + "; ".join(found.decided)
                 text = f"{said}: so it seems, but the schema does not say so (file:)"
                 warnings.warn(text, ReadingWarning, stacklevel=2)
+        elif note := index_note(table):
+            warnings.warn(note, ReadingWarning, stacklevel=2)
         return check(self, table)
 
     def table_file(self, table: Any) -> Any:

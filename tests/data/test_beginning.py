@@ -248,6 +248,24 @@ def test_workbooks_have_titles_and_second_rows_too(tmp_path):
     assert beginning_of(TableFile(tmp_path / "book.xlsx")).file.said == {"skip": 2, "header": 2}
 
 
+def test_a_title_above_two_columns(tmp_path):
+    rows = [[f"n{i}", str(i)] for i in range(20)]
+    assert guessed(tmp_path, text_of([["Ages", ""], ["name", "age"], *rows])) == {"skip": 1}
+    assert guessed(tmp_path, text_of([["name", ""], *rows])) == {}  # a header that lacks a name
+    assert guessed(tmp_path, text_of([["name", ""], ["n", "unknown"], *[[a, "b"] for a, _ in rows]])) == {}
+
+
+def test_columns_of_a_sheet_without_a_name_are_left_out_aloud(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [["name", None, "size", "place"], *([f"n{i}", i, i / 2, "x"] for i in range(20))]:
+        book.active.append(row)
+    book.save(tmp_path / "book.xlsx")
+    found = beginning_of(TableFile(tmp_path / "book.xlsx"))
+    assert found.file.said == {}
+    assert found.doubts == ("left out, as the header has no name for it: 1 column; give each a name to keep it",)
+
+
 # -- the options ----------------------------------------------------------------------------------------------------
 
 
@@ -315,6 +333,12 @@ def test_texts_of_any_delimiter(tmp_path, name, delimiter, shown):
     if shown:
         with pytest.raises(FileFormatError, match=r"does not fit the delimiter ','; .* seems to be meant"):
             column_names(tmp_path / name)
+
+
+def test_a_file_in_two_bytes_a_character_is_told_its_encoding(tmp_path):
+    (tmp_path / "t.txt").write_text(text_of(PEOPLE, "\t"), encoding="utf-16")
+    with pytest.raises(FileFormatError, match="It seems to be UTF-16: say --encoding utf-16"):
+        column_names(tmp_path / "t.txt")
 
 
 def test_columns_aligned_by_blanks(tmp_path):
