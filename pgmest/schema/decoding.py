@@ -35,9 +35,10 @@ def complete(schema: Schema, data: Dataset) -> Dataset:
     """
     if data.domain == schema.domain:
         return data
-    evidence = {name: code for name, code in (data.evidence or {}).items() if name not in data.domain}
+    shared = (data.evidence or {}).items()
+    evidence = {name: code for name, code in shared if name in schema.domain and name not in data.domain}
     sizes = {**evidence, **data.domain}
-    known = all(0 <= code < schema.domain.get(name, 0) for name, code in evidence.items())
+    known = all(0 <= code < schema.domain[name] for name, code in evidence.items())
     if not known or any(schema.domain.get(name) != size for name, size in data.domain.items()):
         raise SchemaError(
             f"the data are over {data.domain}, but the schema describes {schema.domain}. "

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 import pgmest as pg
 from pgmest.schema import Schema, draft
@@ -351,7 +351,7 @@ def test_a_parquet_file_keeps_its_types(tmp_path):
     assert main(["synthesize", *arguments, "--epsilon", "5", "--mechanism", "mst", "--insecure-simulation"]) == 0
     made = pd.read_parquet(tmp_path / "o.parquet")
     assert made.drop(columns="d").dtypes.equals(frame.drop(columns="d").dtypes)
-    schemas = [pa.parquet.read_schema(tmp_path / name).remove_metadata() for name in ("t.parquet", "o.parquet")]
+    schemas = [parquet.read_schema(tmp_path / name).remove_metadata() for name in ("t.parquet", "o.parquet")]
     assert schemas[0] == schemas[1]
 
 

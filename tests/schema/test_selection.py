@@ -112,6 +112,14 @@ def test_the_order_of_attributes_does_not_matter():
     assert 30 <= table["age"][0] < 40
 
 
+def test_a_part_of_conditioned_data_is_decoded():
+    part = SCHEMA.select(("sex", "age", "labor"))
+    model = pg.Model(pg.CliqueVector.zeros(part.domain, []), 50.0).condition({"sex": 1})
+    data = model.sample(seed=0).select(("labor", "age"))
+    assert list(SCHEMA.select(("age", "labor")).decode(data, seed=0)) == ["age", "labor"]
+    assert set(part.decode(data, seed=0)["sex"]) == {"M"}
+
+
 @pytest.mark.parametrize("hostile", [{"sex": 3}, {"sex": -1}, {"job": 5}])
 def test_evidence_must_be_codes_of_the_schema(hostile):
     import dataclasses
