@@ -29,9 +29,12 @@ IN_WORDS = {
     INDEPENDENT: "not measured; independent in the release",
 }
 
-ESTIMATES, MATTERS = "estimated_errors", "matters"
-"""The names in `Result.details` of the estimated errors of tables that were not measured (total variation, from noisy
-scores that were paid for), and of the marginals that matter."""
+NOISE = "the budget cannot tell it from noise"
+"""The usual reason why a marginal that matters was not measured."""
+
+LOST, MATTERS = "lost_dependence", "matters"
+"""The names in `Result.details` of the estimated dependence of tables that were not measured (total variation between
+the records and the model, from noisy scores that were paid for), and of the marginals that matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +52,10 @@ class KeptPairs:
         measured: The measured cliques.
         known: Further cliques whose dependence the release has, such as those of structural zeros.
         unmeasured: The attributes of which nothing was measured, which are uniform.
-        estimates: For some pairs that were not measured, the estimated error of the release (total variation).
+        estimates: For some pairs that were not measured, an estimate of the dependence that is lost: the total
+            variation between the records and the release, without sampling error.
         matters: The marginals that matter, as the user named them.
+        reason: The reason why a marginal that matters was not measured.
     """
 
     attributes: list[str]
@@ -59,6 +64,7 @@ class KeptPairs:
     unmeasured: list[str] = field(default_factory=list)
     estimates: Mapping[frozenset[str], float] = field(default_factory=dict)
     matters: list[Clique] = field(default_factory=list)
+    reason: str = NOISE
 
     @classmethod
     def of(cls, released: Any) -> KeptPairs | None:
@@ -75,8 +81,9 @@ class KeptPairs:
             measured,
             [domain.ordered(rule.attributes) for rule in zero_rules(zeros)],
             [name for name in several if name not in seen],
-            {frozenset(clique): error for clique, error in details.get(ESTIMATES, {}).items()},
+            {frozenset(clique): error for clique, error in details.get(LOST, {}).items()},
             [tuple(clique) for clique in details.get(MATTERS, ())],
+            _reason(released),
         )
 
     @cached_property
@@ -122,7 +129,7 @@ class KeptPairs:
         return IMPLIED if first is not None and first == second else INDEPENDENT
 
     def not_measured(self, most: int) -> list[tuple[Clique, str, float | None]]:
-        """Return pairs that were not measured, with their state and estimated error, the largest errors first.
+        """Return pairs that were not measured, with their state and the estimated loss, the largest first.
 
         Args:
             most: The largest number of pairs.
@@ -164,8 +171,10 @@ class KeptPairs:
             return "a column with one value cannot depend on others"
         if len(clique) == 2:
             error = self.estimates.get(frozenset(clique))
-            text = "NOT measured, since the budget cannot tell it from noise; " + IN_WORDS[self.state(clique)][14:]
-            return text if error is None else f"{text}, with an error of about {percent_text(error, 1)}"
+            text = f"NOT measured, since {self.reason}; {IN_WORDS[self.state(clique)].removeprefix('not measured; ')}"
+            return (
+                text if error is None else f"{text}; scores estimate a loss of {percent_text(error, 1)} of the records"
+            )
         pairs = list(combinations(clique, 2))
         count = sum(self.state(pair) == MEASURED for pair in pairs)
         return f"NOT measured as a whole; {count} of its {plural(len(pairs), 'pair')} were"
@@ -186,11 +195,12 @@ class KeptPairs:
             )
         if lost:
             named = [
-                self._called(pair) + ("" if error is None else f" (error about {percent_text(error, 1)})")
+                self._called(pair) + ("" if error is None else f" ({percent_text(error, 1)})")
                 for pair, _, error in self.not_measured(most)
             ]
             more = f", and {lost - len(named):,} more (--report lists them)" if lost > len(named) else ""
-            found.append(f"not measured: {', '.join(named)}{more}")
+            meaning = " (in brackets: the share of the records that noisy scores estimate as lost)"
+            found.append(f"not measured{meaning if self.estimates else ''}: {', '.join(named)}{more}")
         if self.unmeasured:
             names = ", ".join(self._called((name,)) for name in self.unmeasured[:most])
             found.append(f"nothing was measured of {names}, which are uniform in the table")
@@ -202,7 +212,7 @@ class KeptPairs:
             **self.counts,
             "matters": [{"clique": list(clique), "result": self.verdict(clique)} for clique in self.matters],
             "not_measured": [
-                {"pair": list(pair), "state": state, "estimated_error": error}
+                {"pair": list(pair), "state": state, "estimated_loss": error}
                 for pair, state, error in self.not_measured(MOST_IN_JSON)
             ],
         }
@@ -210,3 +220,11 @@ class KeptPairs:
 
 MOST_IN_JSON = 1000
 """The largest number of pairs in the JSON form."""
+
+
+def _reason(released: Any) -> str:
+    """Return the reason why a result may lack a marginal that matters."""
+    if getattr(released, "interrupted", False):
+        return "the run was ended early"
+    limited = hasattr(getattr(released, "mechanism", None), "max_cells")
+    return "the budget or the size limits of the model left it out" if limited else NOISE

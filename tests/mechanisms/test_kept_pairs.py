@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from itertools import combinations
 
@@ -52,16 +53,36 @@ def test_the_largest_estimated_errors_come_first_and_numbers_of_pairs_are_right(
     assert [pair for pair, _, _ in kept.not_measured(2)] == [("x3", "x9"), ("x1", "x2")]
     lines = kept.lines(3)
     assert lines[0].startswith("matters: x3 x x9: NOT measured, since the budget cannot tell it from noise")
-    assert "error of about 40 %" in lines[0]
+    assert "scores estimate a loss of 40 % of the records" in lines[0]
     assert lines[1] == "matters: x0 x x1: measured"
     assert "1 of 435 pairs measured" in lines[2]
-    assert "x3 x x9 (error about 40 %), x1 x x2 (error about 10 %), x0 x x2, and 431 more" in lines[3]
+    assert "x3 x x9 (40 %), x1 x x2 (10 %), x0 x x2, and 431 more" in lines[3]
     json.dumps(kept.to_json())
 
 
 def test_a_larger_table_that_matters_is_not_said_to_be_measured_if_only_its_pairs_were():
     kept = KeptPairs(["a", "b", "c"], [("a", "b"), ("b", "c")], matters=[("a", "b", "c"), ("b",)])
     assert kept.on_matters() == ["a x b x c: NOT measured as a whole; 2 of its 3 pairs were", "b: measured"]
+
+
+def test_the_reason_depends_on_the_run():
+    def reason(name, **parameters):
+        mechanism = named_mechanism(name, epsilon=1.0, backend="simulation", **parameters)
+        kept = KeptPairs.of(mechanism.fit(DATA, seed=0, progress=False))
+        assert kept is not None
+        return kept.reason
+
+    assert reason("lamp", records=1000) == "the budget cannot tell it from noise"
+    assert "size limits" in reason("aim")
+
+    def stop(curator):
+        curator.stopped = len(curator.ledger) >= 5
+
+    ended = named_mechanism("lamp", epsilon=1.0, backend="simulation").fit(DATA, seed=0, progress=stop)
+    kept = KeptPairs.of(dataclasses.replace(ended, details={**ended.details, "matters": [("a", "b")]}))
+    assert kept is not None
+    assert ended.interrupted
+    assert "the run was ended early" in kept.on_matters()[0]
 
 
 def test_a_column_of_one_value_that_matters_is_not_called_lost():

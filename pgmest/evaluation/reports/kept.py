@@ -43,18 +43,18 @@ def kept_dependences(source: Any) -> str:
 
 
 def _not_measured(kept: KeptPairs, naming: Callable[[Clique], str]) -> list[str]:
-    """Return the list of the pairs that were not measured, with their estimated errors if these are known."""
+    """Return the list of the pairs that were not measured, with their estimated losses if these are known."""
     counts, shown = kept.counts, kept.not_measured(SHOWN_PAIRS)
     if not shown:
         return []
     text = "Pairs that were not measured."
     if kept.estimates:
         text += (
-            " The last column is the share of records in a wrong cell of the pair's table, as estimated from noisy "
-            "scores before the last measurements; the sampling error of a table of this size is included."
+            " The last column is the share of the records that would have to change for the pair to depend as it does "
+            "in the data, as estimated from noisy scores before the last measurements, without sampling error."
         )
     rows = [(naming(p), IN_WORDS[state], "-" if e is None else percent_text(e, 1)) for p, state, e in shown]
-    columns = ("pair", "in the release", "estimated error")
+    columns = ("pair", "in the release", "estimated loss")
     found = [paragraph(text), table(columns, rows, texts=columns[1:2])]
     more = counts[IMPLIED] + counts[INDEPENDENT] - len(shown)
     return [*found, paragraph(f"{more:,} more pairs were not measured.")] if more > 0 else found

@@ -85,6 +85,20 @@ def measure_emphasized(rounds: Rounds) -> None:
         del rounds.dependence[clique]
 
 
+def lost_dependence(rounds: Rounds) -> dict[Clique, float]:
+    """Return, for each scored table that was not measured, its estimated distance from the model at its last score.
+
+    The distance is a total variation without sampling error. It follows from released answers only.
+    """
+    found, total = {}, rounds.evidence.total
+    for clique, dependence in rounds.dependence.items():
+        if clique not in rounds.level_of:
+            last = max(len(rounds.levels[name]) for name in clique) - 1
+            chance = sampling_error([rounds._histogram(name, last) for name in clique], total)
+            found[clique] = min(1.0, math.sqrt(max(0.0, dependence.whole**2 - chance**2)) / (2 * total))
+    return found
+
+
 def _strong_dependence(rounds: Rounds, clique: Clique) -> Dependence:
     """Return a strong dependence of a pair or triple, with the sampling error of its estimated counts."""
     last = max(len(rounds.levels[name]) for name in clique) - 1

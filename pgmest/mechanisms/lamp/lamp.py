@@ -18,10 +18,10 @@ import numpy as np
 from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
-from pgmest.mechanisms.kept_pairs import ESTIMATES
+from pgmest.mechanisms.kept_pairs import LOST
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
 from pgmest.mechanisms.lamp.candidates import NoiseModel
-from pgmest.mechanisms.lamp.emphasis import measure_emphasized
+from pgmest.mechanisms.lamp.emphasis import lost_dependence, measure_emphasized
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
@@ -137,11 +137,7 @@ class LAMP(Mechanism):
         details = {
             "measured_marginals": tuple(rounds.measured_marginals),
             "public_pairs": rounds.public_pairs,
-            ESTIMATES: {
-                clique: min(1.0, found.whole / (2 * rounds.evidence.total))
-                for clique, found in rounds.dependence.items()
-                if clique not in rounds.level_of
-            },
+            LOST: lost_dependence(rounds),
             "report": measurement_report(rounds.measured_marginals, public_pairs),
         }
         if rounds.possible is not None and rounds.possible.others:
