@@ -34,7 +34,8 @@ The first table is the truth, the second a table or a model (.npz). Tables hold 
 they apply to the second table only if it is not UTF-8 text with the delimiter of its suffix. If the schema has a unit,
 at most its number of rows of a person count, of a table that has its column. The error of a marginal is its
 total variation distance: the share of the records that would have to change cells, 0 to 1, with both tables scaled to
-the same number of records. It is computed without noise: if the first table is private, so is the output.
+the same number of records. It is computed without noise: if the first table is private, so is the output. With a model,
+tables that were measured are told from those that are only modeled.
 {CLIQUES}"""
 
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.widths import joined
 from pgmest.cli.cliques import CLIQUES, clique_of
-from pgmest.cli.command import Add, Command, count
+from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
 from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, written_table
 from pgmest.errors import ArgumentError, SchemaError
+from pgmest.measurements.measured_tables import IN_GROUPS, MODELED, MeasuredCliques
 from pgmest.schema import Schema
 from pgmest.synthesizer.completion import codes_schema, conditional, drawn
 from pgmest.tables.factor import Factor
@@ -41,11 +43,20 @@ The output is CSV: a column per attribute and the count, in the order of the cli
 line. With --json it is a list of {{"attributes": [...], "counts": nested lists, an axis each}}. Values are codes, or
 labels if the model's file has its schema or --schema is given.
 
+If a table was not measured, or only with values merged, a line on standard error says so (in JSON "evidence" is
+"measured", "in groups" or "modeled"): its counts then rest on the structure of the model.
+
 The column "+-" (in JSON "stddev") is the standard error of the count, if the file has the measurements of the model; a
 95 % interval extends about two standard errors to each side. The standard error covers the noise, not dependences that
 were not measured. It is computed from --replicates further estimates; 0 leaves it out, and is faster. Counts with
 --given have none.
 {GIVEN}{CLIQUES}"""
+
+HOW = {
+    IN_GROUPS: "was measured with some values merged: within these, the counts are only modeled.",
+    MODELED: "was not measured: the counts follow from the measured tables as the model has them.",
+}
+"""A sentence about each kind of table that was not measured as it is shown."""
 
 SAMPLE_DETAILS = f"""\
 examples:
@@ -77,12 +88,18 @@ def _query(options: argparse.Namespace) -> None:
 
     model = pg.load(options.model)
     schema = _schema_of(options, model)
-    cliques = [clique_of(text) for text in options.cliques]
-    if options.given:
-        model = conditional(model, schema or codes_schema(model.domain), _given(options.given))
+    cliques, known = [clique_of(text) for text in options.cliques], MeasuredCliques.of(model)
+    given = _given(options.given) if options.given else {}
+    if given:
+        model = conditional(model, schema or codes_schema(model.domain), given)
     tables = model.project_many(cliques)
     errors = _errors(model, cliques, options)
-    write_text((_as_json if options.json else _as_csv)(tables, errors, schema), options.out)
+    evidence = [None if known is None else known.evidence({*table.domain, *given}) for table in tables]
+    json_or_csv = _as_json(tables, errors, schema, evidence) if options.json else _as_csv(tables, errors, schema)
+    write_text(json_or_csv, options.out)
+    for table, kind in zip(tables, evidence, strict=True):
+        if kind in HOW:
+            say(f"{joined((*table.domain, *given), model.domain)} {HOW[kind]}")
 
 
 def _schema_of(options: argparse.Namespace, model: Any) -> Schema | None:
@@ -115,13 +132,17 @@ def _as_csv(tables: Iterable[Factor], errors: list[Factor] | None, schema: Schem
     return stream.getvalue()
 
 
-def _as_json(tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None) -> str:
+def _as_json(
+    tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None, evidence: Sequence[str | None]
+) -> str:
     """Return a JSON list of tables; the counts are nested lists with an axis per attribute."""
     listed = []
     for position, table in enumerate(tables):
         entry: dict[str, Any] = {"attributes": list(table.domain), "counts": table.values.tolist()}
         if errors:
             entry["stddev"] = errors[position].values.tolist()
+        if evidence[position] is not None:
+            entry["evidence"] = evidence[position]
         if schema is not None:
             entry["labels"] = {name: schema.labels(name) for name in table.domain}
         listed.append(entry)

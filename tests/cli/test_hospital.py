@@ -161,6 +161,11 @@ def test_synthesize_compare_and_report_say_what_is_true(folder, made, capsys):
     )
     records = float(model.project(()))
 
+    for clique, evidence in [(c, e) for c, e in found.items() if len(c) == 2][:6]:
+        capsys.readouterr()
+        assert main(["query", str(folder / "model.npz"), ",".join(clique), "--replicates", "0"]) == 0
+        assert ("was not measured" in capsys.readouterr().err) == (evidence == "modeled")
+
     page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
     assert f"about {records:,.0f} records with 6 attributes" in page
     measured = {
