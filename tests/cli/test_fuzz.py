@@ -26,7 +26,8 @@ def exit_code(arguments: list[str], capsys) -> int:
     assert code in (0, 1)
     assert "Traceback" not in captured.err
     if code:
-        assert captured.err.startswith("pgmest: error: ")
+        told = [line for line in captured.err.split("\n") if not line.startswith("pgmest: WARNING: ")]
+        assert told[0].startswith("pgmest: error: ")
         assert captured.out == ""
     return code
 
