@@ -16,7 +16,7 @@ from pgmest.schema.readings import day_of
 from pgmest.schema.tally import Tally
 
 ENOUGH_DATES, HALF = 0.8, 0.5
-"""The share of texts that must be written like dates, and the share that must be dates in one format."""
+"""The share of values that must be times or digits of dates, and the share that must be dates in one format."""
 YEARS = (1800, 2100)
 """The years of dates that are written as whole numbers, such as 20201231."""
 
@@ -133,10 +133,6 @@ def dates_in(tally: Tally) -> Dates | None:
         days = _completed(texts, days, form)
     read = ~np.isnat(days)
     odd = tally.where(~read)
-    alike = tally.share(read | (iso if form is None else _like(texts, form)))
-    words = odd.distinct <= 5 and not odd.texts.str.contains(r"\d").any()
-    if alike < ENOUGH_DATES and not words:
-        return None
     tied = [one for one, share in zip(best, shares, strict=True) if share == max(shares)]
     as_good = [other for other, others in tied if (others[read] != days[read]).any()]
     found = Tally(days[read], tally.counts[read]).merged()

@@ -181,7 +181,7 @@ def sentinels(tally: Tally) -> list[int]:
     low = tally.values < 0
     codes, others = np.sort(tally.values[low]).tolist(), tally.values[~low]
     scale = len(codes) > 1 and codes == list(range(-len(codes), 0))  # -3, -2, -1 go on as 0, 1, 2
-    marked = not scale and set(codes) <= set(LOW_SENTINELS) and tally.counts[low].sum() >= 2
+    marked = bool(codes) and not scale and set(codes) <= set(LOW_SENTINELS)
     if marked and len(others) > 2 and others.max() > 2:
         found, rest = [int(code) for code in codes], tally.where(~low)
     if rest.distinct > 2 and rest.values.max() in HIGH_SENTINELS:

@@ -22,6 +22,10 @@ MOST_LISTED = 50
 """The largest number of values of a categorical column; the most frequent ones are listed."""
 FEW_ROWS_EACH, NAMED_ROWS_EACH = 10, 30
 """Evenly many values with fewer rows each, on average, are identifiers; the second number if digits say so, too."""
+FEW_LABELS = 5
+"""The largest number of values of a column such as `gender_id` that are labels whatever the number of rows."""
+PAIRS = 3
+"""The number of rows, on average, below which texts that are all written alike are identifiers."""
 EVEN = 5
 """The largest ratio of the most rows of a value to the average for which values have about equally many rows."""
 LONGEST_SCALE = 200
@@ -125,6 +129,8 @@ def identifier_in_texts(name: str, tally: Tally) -> Identifier | None:
     shaped = texts.str.fullmatch(UUID).to_numpy(dtype=bool) | texts.str.contains(r"\S@\S+\.\S").to_numpy(dtype=bool)
     if tally.share(shaped) > 0.5 and distinct > 2:
         return _repeated("IT IS WRITTEN LIKE AN IDENTIFIER OR AN ADDRESS", tally)
+    if alike and distinct >= FEWEST_ROWS and rows < PAIRS * distinct and tally.counts.max() <= EVEN:
+        return _repeated("IT LOOKS LIKE AN IDENTIFIER", tally)
     digits = tally.share(texts.str.contains(r"\d\d\d").to_numpy(dtype=bool)) > 0.5
     if _evenly_few(tally, NAMED_ROWS_EACH if digits else FEW_ROWS_EACH):
         return _repeated("IT LOOKS LIKE AN IDENTIFIER OR FREE TEXT", tally)
@@ -164,7 +170,8 @@ def _named(name: str, tally: Tally) -> Identifier | None:
         return None
     if distinct == rows:
         return Identifier(f"IT IS CALLED AN IDENTIFIER, AND ITS {rows:,} VALUES ALL DIFFER")
-    if (named_after_persons(name) and distinct > 2) or distinct > MOST_LISTED or rows < NAMED_ROWS_EACH * distinct:
+    few = rows < NAMED_ROWS_EACH * distinct and distinct > FEW_LABELS
+    if (named_after_persons(name) and distinct > 2) or distinct > MOST_LISTED or few:
         return _repeated("IT IS CALLED AN IDENTIFIER", tally)
     return None
 

@@ -134,12 +134,13 @@ def test_what_a_long_list_leaves_out_is_said():
         ("id", [f"P{i:03}" for i in rng().integers(0, 60, ROWS)]),
         ("patient", [f"P{i:04}" for i in rng().integers(0, 300, ROWS)]),
         ("who", [f"person {i}@mail.org".replace(" ", "") for i in rng().integers(0, 30, ROWS)]),
+        ("code", [f"AX{i:02}" for i in np.repeat(np.arange(40), 2)]),
         ("household", np.repeat(np.arange(800), 3)[:ROWS]),
         ("card", 4 * 10**11 + rng().integers(0, 700, ROWS) * 7919),
     ],
 )
 def test_identifiers_are_left_out_with_and_without_their_marks(name, values):
-    text = draft(pd.DataFrame({name: values, "sex": ["F", "M"] * (ROWS // 2)}))
+    text = draft(pd.DataFrame({name: values, "sex": ["F", "M"] * (len(values) // 2)}))
     assert f"{MARK}: {name} IS LEFT OUT: IT " in text
     assert "IDENTIFIER" in text
     assert name not in public(text).domain
@@ -313,6 +314,17 @@ def test_dates_that_cannot_be_read_are_counted_and_missing():
     lines, schema = one(few["c"])
     assert any('"40.13.2020" (20 ROWS) IS NOT A DATE, AND BECOMES MISSING.' in line for line in lines)
     assert schema.check(few).columns[0].missing == 100
+
+
+def test_of_dates_in_two_formats_the_others_are_counted():
+    two = [f"{day:%d.%m.%Y}" if place % 3 else f"{day:%Y-%m-%d}" for place, day in enumerate(DAYS)]
+    lines, schema = one(two)
+    assert 'format: "%d.%m.%Y"' in lines
+    assert f"{MARK}: {-(-ROWS // 3)} VALUES ARE NOT A DATE, AND WILL BE MISSING." in lines
+    assert "missing: true" in lines
+    counts = schema.encode(pd.DataFrame({"c": two, "beside": "x"})).project("c").values
+    assert counts[-1] == -(-ROWS // 3)
+    assert counts[:-1].max() < 50
 
 
 def test_days_that_stand_apart_are_missing():
