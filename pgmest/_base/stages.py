@@ -32,6 +32,8 @@ class Run:
         stage: what it is doing.
         share: the share of the budget that is spent; None if there is no budget.
         deadline: the time at which it must end, on the clock of `time.perf_counter`.
+        measuring_until: the time at which nothing more is measured, on the same clock.
+        expected: the expected seconds of measuring; 0 if not known.
         cut_short: whether something ended early because of the deadline.
         redraw: a function that draws the run's bar again; None if there is no bar on the terminal.
         started: the time at which it began.
@@ -41,6 +43,8 @@ class Run:
     stage: str = ""
     share: float | None = None
     deadline: float = math.inf
+    measuring_until: float = math.inf
+    expected: float = 0.0
     cut_short: bool = False
     redraw: Callable[[], object] | None = None
     started: float = field(default_factory=time.perf_counter)
@@ -71,6 +75,22 @@ def time_left() -> float:
     """Return the seconds until the deadline of the run, at least 0; infinity without a deadline."""
     run = _current.get()
     return math.inf if run is None else max(0.0, run.deadline - time.perf_counter())
+
+
+def rounds_in_time(rounds: int) -> Iterator[int]:
+    """Yield the numbers of rounds of measuring, 1, ..., rounds; go to the last one at once if time is short.
+
+    The last round spends what is left, which would otherwise be lost to a limit of time. Each round is expected to take
+    as long as the one before.
+    """
+    run, number = _current.get() or Run(""), 1
+    each = run.expected / rounds
+    while number <= rounds:
+        started = time.perf_counter()
+        if (rounds - number + 1) * each > run.measuring_until - started:
+            run.cut_short, number = True, rounds
+        yield number
+        each, number = time.perf_counter() - started, number + 1
 
 
 def out_of_time() -> bool:

@@ -197,19 +197,19 @@ def _run(options: argparse.Namespace) -> None:
         schema = schema.typed(table)
         check_types(schema)
         data = table if schema.bought else schema.encode(table)
-        limit = None if options.most_seconds is None else _seconds_for_fit(options, data, schema)
         stage("measuring")
-        synthesizer.fit(
-            data,
-            schema,
-            workload,
-            seed=seed,
-            checkpoint=options.checkpoint,
-            ledger=options.ledger,
-            allow_draft=options.allow_draft,
-            time_limit=limit,
-            buy_share=options.buy_bounds,
-        )
+        with ending_in(_seconds_for_fit(options, data, schema)):
+            synthesizer.fit(
+                data,
+                schema,
+                workload,
+                seed=seed,
+                checkpoint=options.checkpoint,
+                ledger=options.ledger,
+                allow_draft=options.allow_draft,
+                time_limit=options.most_seconds,
+                buy_share=options.buy_bounds,
+            )
         rows = _write(synthesizer, data, table, written, options)
     note = synthesizer.result_.details.get(ZEROS, HONORED)
     if not note.startswith(HONORED):
@@ -228,9 +228,13 @@ def _run(options: argparse.Namespace) -> None:
 def _seconds_for_fit(options: argparse.Namespace, data: Any, schema: Schema) -> float:
     """Return the rest of --most-seconds after reading, less what drawing and writing the table will take.
 
+    Without that option it is infinite.
+
     Raises:
         ArgumentError: if nothing is left; nothing was spent.
     """
+    if options.most_seconds is None:
+        return math.inf
     rows = options.rows or getattr(data, "records", 0)
     writing = 1.0 + WRITING_SECONDS * rows * len(schema.described)
     writing += PAGE_SECONDS * ((options.report is not None) + (options.owner_report is not None))

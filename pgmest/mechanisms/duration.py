@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ CLOSING_SHARE = 0.4
 """The share of the time that the model takes after the last measurement, for mechanisms without an estimate."""
 SAFETY = 2.0
 """The factor by which an estimate of time may be wrong."""
+SAMPLE = 0.05
+"""The seconds of the processor in which its share for this process is measured."""
 
 
 def _lamp(domain: Domain, records: int) -> tuple[float, float]:
@@ -49,16 +52,23 @@ factor of two.
 """
 
 
-def expected_seconds(mechanism: Any, domain: Domain, records: int) -> tuple[float, float] | None:
+def slowness() -> float:
+    """Return the seconds that a second of the processor takes now: more than 1 where other programs compete for it."""
+    wall, processor = time.perf_counter(), time.thread_time()
+    while (used := time.thread_time() - processor) < SAMPLE:
+        pass
+    return max(1.0, (time.perf_counter() - wall) / used)
+
+
+def expected_seconds(mechanism: Any, data: Any) -> tuple[float, float] | None:
     """Return the expected seconds of measuring, and of the model after the last measurement; None if not known.
 
     Args:
         mechanism: the mechanism.
-        domain: the attributes.
-        records: the number of records.
+        data: the private records; the times of a table without codes are not known.
     """
     known = ESTIMATES.get(type(mechanism).__name__)
-    return None if known is None else known(domain, records)
+    return known(data.domain, data.records) if known is not None and hasattr(data, "records") else None
 
 
 def measuring_time(mechanism: Any, data: Any, limit: float) -> float:
@@ -67,21 +77,20 @@ def measuring_time(mechanism: Any, data: Any, limit: float) -> float:
     The rest is for the model of the answers. It is at most half of the limit.
 
     Args:
-        mechanism: the mechanism.
-        data: the private records.
+        mechanism, data: as for `expected_seconds`.
         limit: the limit, in seconds.
     """
-    expected = expected_seconds(mechanism, data.domain, data.records) if hasattr(data, "records") else None
+    expected = expected_seconds(mechanism, data)
     closing = CLOSING_SHARE * limit if expected is None else SAFETY * expected[1]
     return limit - min(closing, limit / 2)
 
 
 def announce(mechanism: Any, data: Any, limit: float | None) -> None:
     """Print to standard error how long the run will take, if that is long. The owner alone should see it."""
-    expected = expected_seconds(mechanism, data.domain, data.records) if hasattr(data, "records") else None
+    expected = expected_seconds(mechanism, data)
     if expected is None or sum(expected) < WORTH_SAYING:
         return
-    seconds = sum(expected)
+    seconds = sum(expected) * slowness()
     sizes = f"{plural(len(data.domain), 'attribute')} and {plural(data.records, 'record')}"
     text = f"pgmest: {type(mechanism).__name__} on {sizes} takes about {duration_text(seconds)}."
     if limit is None and seconds >= LONG:

@@ -7,16 +7,17 @@ opened.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pgmest._base.stages import ending_in, stage
+from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.mechanisms.duration import measuring_time
+from pgmest.mechanisms.duration import expected_seconds, measuring_time, slowness
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, honored
 from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
@@ -133,10 +134,14 @@ class PreparedRun:
             KeyboardInterrupt: if no model can be made of the answers before Ctrl-C, or at a second Ctrl-C.
             ArgumentError: if nothing was measured within the time limit.
         """
-        made, seen = None, curator
-        with ending_in(math.inf if time_limit is None else SHARE * time_limit) as clock:
+        made, seen, measuring = None, curator, None
+        left = math.inf if time_limit is None else min(time_limit, time_left())
+        with ending_in(SHARE * left) as clock:
             clock.cut_short = False
-            measuring = None if time_limit is None else measuring_time(self.mechanism, self.data, time_limit)
+            if time_limit is not None:
+                measuring = measuring_time(self.mechanism, self.data, left)
+                clock.measuring_until = time.perf_counter() + measuring
+                clock.expected = slowness() * (expected_seconds(self.mechanism, self.data) or (0.0,))[0]
             with stopped_early(curator, time_limit, silent, measuring) as stop:
                 if self.drafting is not None:
                     seen = self.drafting(curator)

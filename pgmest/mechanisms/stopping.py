@@ -114,7 +114,7 @@ def _say(curator: Curator, stop: Stop, seconds: float) -> None:
     """Print what happens next, at once, since the estimate that follows can take a while."""
     count, why = len(curator.measurements), "interrupted"
     if stop.timed_out:
-        why = f"{seconds:.2g} of {stop.limit:g} s are over, and the rest is for the model"
+        why = f"{seconds:.2g} s of measuring are over, and the rest of the limit of {stop.limit:g} s is for the model"
     if not count:
         text = f"{why}: nothing was measured yet, so there is nothing to make a model of."
         print(f"\npgmest: {text}", file=sys.stderr, flush=True)
@@ -131,5 +131,5 @@ def say_cut_short(stop: Stop, silent: bool) -> None:
     """Print that the last estimate ended at the time limit, unless `silent`."""
     if not silent:
         with contextlib.suppress(OSError, ValueError):
-            text = f"the {stop.limit:g} s are over: the model is the best so far, less accurate than a longer run's."
+            text = f"the limit of {stop.limit:g} s made the run shorter: its model is less accurate than without it."
             print(f"\npgmest: {text}", file=sys.stderr, flush=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import threading
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pgmest as pg
 from pgmest._base.progress import duration_text
-from pgmest._base.stages import begun, ending_in, in_command, out_of_time, stage, time_left
-from pgmest.mechanisms import Independent
+from pgmest._base.stages import begun, ending_in, in_command, out_of_time, rounds_in_time, stage, time_left
+from pgmest.mechanisms import Independent, duration
 from pgmest.mechanisms.duration import announce, expected_seconds, measuring_time
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.solvers.status import Status
@@ -69,6 +71,34 @@ def test_an_estimate_ends_at_the_deadline_with_the_best_so_far(method):
         assert "limit of time" in model.report.message
 
 
+def test_rounds_go_to_the_last_one_where_time_is_short():
+    assert list(rounds_in_time(3)) == [1, 2, 3]
+    with ending_in(math.inf) as run:
+        run.measuring_until, run.expected = time.perf_counter() + 1000, 900.0
+        assert list(rounds_in_time(3)) == [1, 2, 3]
+        assert not run.cut_short
+        run.expected = 2000.0
+        assert list(rounds_in_time(3)) == [3]
+        assert run.cut_short
+        run.expected, seen = 0.0, []
+        for number in rounds_in_time(4):
+            seen.append(number)
+            run.measuring_until = -math.inf
+        assert seen == [1, 4]
+
+
+def test_a_limit_of_time_leaves_no_budget_unspent_where_a_last_round_is_possible(monkeypatch):
+    monkeypatch.setitem(duration.ESTIMATES, "LAMP", lambda domain, records: (1e9, 0.1))
+    names = dict.fromkeys("abcdef", 15)
+    codes = np.random.default_rng(0).integers(0, 15, (300, 1)) + np.random.default_rng(1).integers(0, 2, (300, 6))
+    data = pg.Dataset.from_codes(np.minimum(codes, 14), names)
+    result = pg.mechanisms.LAMP(rho=0.05, backend="simulation").fit(data, seed=0, time_limit=1e6, progress=False)
+    assert {marginal.round for marginal in result.details["measured_marginals"]} == {0, 3}
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert result.details["time_limit"] == 1e6
+    assert not result.interrupted
+
+
 class Endless(Independent):
     """Estimates for ever, once all is paid."""
 
@@ -82,7 +112,7 @@ def test_a_limit_ends_the_last_estimate_too(capsys):
     assert result.details["time_limit"] == 0.5
     assert not result.interrupted  # all answers were measured
     assert result.ledger.remaining / result.ledger.budget < 1e-9
-    assert "the model is the best so far" in capsys.readouterr().err
+    assert "the limit of 0.5 s made the run shorter" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["LAMP", "MST", "AIM"])
@@ -122,8 +152,10 @@ def test_expected_times_grow_with_the_sizes():
     domains = [pg.Domain(dict.fromkeys(map(str, range(k)), 9)) for k in (1, 20, 100)]
     for name in ("LAMP", "MST", "AIM"):
         mechanism = getattr(pg.mechanisms, name)(rho=1.0)
-        times = np.array([[sum(expected_seconds(mechanism, d, n)) for n in (0, 10**5, 10**7)] for d in domains])
+        tables = [[SimpleNamespace(domain=d, records=n) for n in (0, 10**5, 10**7)] for d in domains]
+        times = np.array([[sum(expected_seconds(mechanism, table)) for table in row] for row in tables])
         assert (np.diff(times, axis=0) >= 0).all()
         assert (np.diff(times, axis=1) >= 0).all()
-    assert expected_seconds(pg.mechanisms.Independent(rho=1.0), DOMAIN, 5) is None
+    assert expected_seconds(pg.mechanisms.Independent(rho=1.0), DATA) is None
+    assert expected_seconds(pg.mechanisms.LAMP(rho=1.0), object()) is None
     assert duration_text(0.4) == "0.4 s"

@@ -112,7 +112,7 @@ def test_a_limit_of_time_leaves_time_for_the_model(folder, tmp_path, capsys, mon
 
     monkeypatch.setattr(Curator, "select", waiting)
     assert main(arguments(folder, tmp_path / "out.csv", "--most-seconds", "4")) == 0
-    assert "s are over, and the rest is for the model" in capsys.readouterr().err
+    assert "and the rest of the limit of 4 s is for the model" in capsys.readouterr().err
     assert (tmp_path / "out.csv").exists()
 
 

@@ -137,7 +137,7 @@ def test_a_limit_of_time_keeps_what_was_paid_for(capsys):
     assert result.details["time_limit"] == 0.2
     assert [m.clique for m in result.measurements] == [("a",), ("b",)]
     assert result.model.project("a").values.sum() > 0
-    assert "of 0.2 s are over" in capsys.readouterr().err
+    assert "s of measuring are over, and the rest of the limit of 0.2 s" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

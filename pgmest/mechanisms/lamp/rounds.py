@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest._base.stages import rounds_in_time
 from pgmest.errors import SpendTooSmall
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.allocation import allocate, select_candidates
@@ -157,7 +158,7 @@ class Rounds:
         elif self._scores_are_too_noisy():
             self._measure_all()
         else:
-            for number in range(1, self.mechanism.rounds + 1):
+            for number in rounds_in_time(self.mechanism.rounds):
                 self._run_round(number)
 
     @property
