@@ -60,15 +60,21 @@ def slowness() -> float:
     return max(1.0, (time.perf_counter() - wall) / used)
 
 
-def expected_seconds(mechanism: Any, data: Any) -> tuple[float, float] | None:
+def expected_seconds(mechanism: Any, domain: Domain, records: int) -> tuple[float, float] | None:
     """Return the expected seconds of measuring, and of the model after the last measurement; None if not known.
 
     Args:
         mechanism: the mechanism.
-        data: the private records; the times of a table without codes are not known.
+        domain: the attributes.
+        records: the number of records.
     """
     known = ESTIMATES.get(type(mechanism).__name__)
-    return known(data.domain, data.records) if known is not None and hasattr(data, "records") else None
+    return None if known is None else known(domain, records)
+
+
+def expected_of(mechanism: Any, data: Any) -> tuple[float, float] | None:
+    """Return the `expected_seconds` for private records; None also for a table without codes."""
+    return expected_seconds(mechanism, data.domain, data.records) if hasattr(data, "records") else None
 
 
 def measuring_time(mechanism: Any, data: Any, limit: float) -> float:
@@ -77,17 +83,18 @@ def measuring_time(mechanism: Any, data: Any, limit: float) -> float:
     The rest is for the model of the answers. It is at most half of the limit.
 
     Args:
-        mechanism, data: as for `expected_seconds`.
+        mechanism: the mechanism.
+        data: the private records.
         limit: the limit, in seconds.
     """
-    expected = expected_seconds(mechanism, data)
+    expected = expected_of(mechanism, data)
     closing = CLOSING_SHARE * limit if expected is None else SAFETY * expected[1]
     return limit - min(closing, limit / 2)
 
 
 def announce(mechanism: Any, data: Any, limit: float | None) -> None:
     """Print to standard error how long the run will take, if that is long. The owner alone should see it."""
-    expected = expected_seconds(mechanism, data)
+    expected = expected_of(mechanism, data)
     if expected is None or sum(expected) < WORTH_SAYING:
         return
     seconds = sum(expected) * slowness()

@@ -17,7 +17,7 @@ from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.mechanisms.duration import expected_seconds, measuring_time, slowness
+from pgmest.mechanisms.duration import expected_of, measuring_time, slowness
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, honored
 from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
@@ -141,7 +141,7 @@ class PreparedRun:
             if time_limit is not None:
                 measuring = measuring_time(self.mechanism, self.data, left)
                 clock.measuring_until = time.perf_counter() + measuring
-                clock.expected = slowness() * (expected_seconds(self.mechanism, self.data) or (0.0,))[0]
+                clock.expected = slowness() * (expected_of(self.mechanism, self.data) or (0.0,))[0]
             with stopped_early(curator, time_limit, silent, measuring) as stop:
                 if self.drafting is not None:
                     seen = self.drafting(curator)

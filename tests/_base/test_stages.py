@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ import pgmest as pg
 from pgmest._base.progress import duration_text
 from pgmest._base.stages import begun, ending_in, in_command, out_of_time, rounds_in_time, stage, time_left
 from pgmest.mechanisms import Independent, duration
-from pgmest.mechanisms.duration import announce, expected_seconds, measuring_time
+from pgmest.mechanisms.duration import announce, expected_of, expected_seconds, measuring_time
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.solvers.status import Status
 
@@ -152,10 +151,9 @@ def test_expected_times_grow_with_the_sizes():
     domains = [pg.Domain(dict.fromkeys(map(str, range(k)), 9)) for k in (1, 20, 100)]
     for name in ("LAMP", "MST", "AIM"):
         mechanism = getattr(pg.mechanisms, name)(rho=1.0)
-        tables = [[SimpleNamespace(domain=d, records=n) for n in (0, 10**5, 10**7)] for d in domains]
-        times = np.array([[sum(expected_seconds(mechanism, table)) for table in row] for row in tables])
+        times = np.array([[sum(expected_seconds(mechanism, d, n)) for n in (0, 10**5, 10**7)] for d in domains])
         assert (np.diff(times, axis=0) >= 0).all()
         assert (np.diff(times, axis=1) >= 0).all()
-    assert expected_seconds(pg.mechanisms.Independent(rho=1.0), DATA) is None
-    assert expected_seconds(pg.mechanisms.LAMP(rho=1.0), object()) is None
+    assert expected_seconds(pg.mechanisms.Independent(rho=1.0), DOMAIN, 5) is None
+    assert expected_of(pg.mechanisms.LAMP(rho=1.0), object()) is None
     assert duration_text(0.4) == "0.4 s"
