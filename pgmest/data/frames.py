@@ -133,6 +133,15 @@ def table_columns(frame: Any) -> list[str]:
     return _narwhal(frame).collect_schema().names()
 
 
+def table_types(frame: Any) -> dict[str, str]:
+    """Return the types of the columns of a dataframe of any library, as narwhals names them.
+
+    Raises:
+        ArgumentError: `frame` is not a dataframe.
+    """
+    return {name: str(kind) for name, kind in _narwhal(frame).collect_schema().items()}
+
+
 def collected(frame: Any) -> Any:
     """Return a dataframe of any library as one of narwhals with its rows in memory."""
     import narwhals as nw

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgmest.data.chunked_reader import column_names
-from pgmest.data.frames import table_columns
-from pgmest.data.names import with_text_names
+from pgmest.data.frames import table_types
+from pgmest.data.names import pandas_names, with_text_names
 from pgmest.data.table_file import TableFile, is_file
 from pgmest.schema.categorical import Categorical, written
 from pgmest.schema.notation import SchemaNode
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
+
+ENGINE = "engine"
+"""The library of tables that others hold, such as DuckDB: their types are checked, but no synthetic table has them."""
 
 NUMBER = "number"
 """The type of a column of pandas that is int64 or float64: gaps turn the one into the other."""
@@ -61,7 +64,7 @@ class FrameTypes:
     """The types of the columns of a table.
 
     Attributes:
-        library: "pandas", "polars" or "pyarrow".
+        library: "pandas", "polars" or "pyarrow", or "engine" for tables of others.
         columns: the type of each column, in the order of the table; None where the schema decides.
     """
 
@@ -77,7 +80,7 @@ class FrameTypes:
         """
         fields = node.fields(("library", "columns"), ("library", "columns"))
         columns = fields["columns"].mapping("a mapping of columns to types")
-        library = fields["library"].choice(LIBRARIES)
+        library = fields["library"].choice((*LIBRARIES, ENGINE))
         return cls(library, {name: _read(inner.called(f"{node.name}: {name}")) for name, inner in columns.items()})
 
     @classmethod
@@ -93,6 +96,8 @@ class FrameTypes:
             frame, library = _frame_of_file(schema.table_file(table)), "pandas"
         else:
             frame, library = native(table), library_of(table)
+            if library == "pandas" and pandas_names(frame) is None:
+                library = ENGINE
         if frame is None:
             names = column_names(schema.table_file(table))
             return cls("pandas", {name: None for name in names if name in named})
@@ -153,8 +158,8 @@ def _types(frame: Any, library: str) -> dict[str, ColumnType | None]:
         return {name: _polars_type(kind) for name, kind in frame.lazy().collect_schema().items()}
     if library == "pyarrow":
         return {field.name: ColumnType(str(field.type)) for field in frame.schema}
-    if not hasattr(frame, "dtypes") or type(frame).__module__.partition(".")[0] != "pandas":
-        return dict.fromkeys(table_columns(frame))
+    if library == ENGINE:
+        return {name: ColumnType(kind) for name, kind in table_types(frame).items()}
     frame = with_text_names(frame)
     return {name: _pandas_type(kind) for name, kind in zip(frame.columns, frame.dtypes, strict=True)}
 

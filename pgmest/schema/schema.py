@@ -25,7 +25,7 @@ from pgmest.schema.code_book import with_code_books
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.date import Date
-from pgmest.schema.frame_types import FrameTypes
+from pgmest.schema.frame_types import LIBRARIES, FrameTypes
 from pgmest.schema.grid import Integer, Real
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
@@ -219,7 +219,7 @@ class Schema:
     def library(self) -> str:
         """The library of the private table if it is installed and known, else pandas."""
         library = "pandas" if self.frame is None else self.frame.library
-        return library if find_spec(library) is not None else "pandas"
+        return library if library in LIBRARIES and find_spec(library) is not None else "pandas"
 
     def stand_in(self) -> Schema:
         """The schema with bounds and values made up where they are to be bought: for plans, not for tables."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -408,6 +409,21 @@ def test_a_value_and_its_label_meet(column, described, codes):
     for table in tables:
         assert schema.encode(table).collect().column("c").tolist() == codes
     pg.Synthesizer("independent", epsilon=1.0, backend="simulation").fit(frame, schema, seed=0)
+
+
+def test_types_of_an_engine_are_checked_too():
+    frame = pd.DataFrame({"zip": INTS, "day": DAYS, "flag": FLAGS, "word": TEXTS})
+    relation = duckdb.from_df(frame)
+    for described in ({"zip": other(LABELS)}, {"day": other(LABELS)}, {"flag": DATE}, {"flag": other(NUMBERS, "z")}):
+        with pytest.raises(pg.errors.SchemaError, match="of the table holds"):
+            pg.Synthesizer("mst", epsilon=1.0).fit(relation, {"columns": described}, seed=0)
+    described = {"word": LABELS, "day": DATE, "zip": DIGITS, "flag": FLAG}
+    fitted = pg.Synthesizer("independent", epsilon=1.0, backend="simulation").fit(
+        relation, {"columns": described}, seed=0
+    )
+    made = fitted.sample(3, seed=0)
+    assert isinstance(made, pd.DataFrame)
+    assert list(made) == list(frame)
 
 
 def test_lists_and_bytes_are_never_read():
