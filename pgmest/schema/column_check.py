@@ -126,10 +126,12 @@ class ColumnCheck:
 
     @property
     def _crowded(self) -> bool:
-        """Return whether nearly all readable values are in one of several bins."""
+        """Return whether nearly all readable values are in one of several bins, and not because they are equal."""
         read = self.counts[[FORESEEN, OUTSIDE]].sum(axis=0)
-        bins = isinstance(self.column, Grid) and self.codes >= FEW_BINS
-        return bins and 0 < CROWDED * read.sum() <= read.max() and self.kept > 1 - ALARMING
+        if not isinstance(self.column, Grid) or self.codes < FEW_BINS or self.kept <= 1 - ALARMING:
+            return False
+        first, last = (ends[min(int(read.argmax()), self.codes - 1)] for ends in self.column.points)
+        return bool(first < last and 0 < CROWDED * read.sum() <= read.max())
 
     @property
     def _crushed(self) -> bool:

@@ -70,6 +70,18 @@ THINGS = frozenset(
     {"row", "record", "case", "account", "policy", "invoice", "order", "ticket", "card", "file", "security", "phone"}
     | {"tax", "serial"}
 )
+ALONE = frozenset(
+    {"person", "patient", "subject", "respondent", "participant", "customer", "client", "user", "student", "employee"}
+    | {"household", "family"}
+)
+"""The names of columns that are identifiers if they have many values that are single words with digits, or numbers."""
+PERSONAL = (
+    r"(?:(?:first|last|full|given|family|middle|maiden|sur|fore|patient|customer|client|person|contact|street)_?)?name"
+    r"|(?:home|street|mail|postal|email)?_?address|street|e_?mail"
+)
+"""The names of columns of names and addresses."""
+MOST_SIZES = 12
+"""The largest number of values of a column such as `household` or `name` that are sizes or kinds of these."""
 UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32,}"
 
 
@@ -165,7 +177,12 @@ def identifier_in_numbers(name: str, tally: Tally, amounts: bool) -> Identifier 
 
 
 def _named(name: str, tally: Tally) -> Identifier | None:
-    rows, distinct = tally.rows, tally.distinct
+    rows, distinct, texts = tally.rows, tally.distinct, tally.values.dtype == object
+    if texts and distinct > MOST_SIZES and re.fullmatch(PERSONAL, "_".join(words_of(name))):
+        return _repeated("IT IS CALLED A NAME OR AN ADDRESS, WHICH IS AN IDENTIFIER", tally)
+    alone = distinct > MOST_SIZES and len(words_of(name)) == 1 and words_of(name)[0] in ALONE
+    if alone and (not texts or tally.texts.str.fullmatch(r"\S*\d\S*").all()):
+        return _repeated("IT IS CALLED AN IDENTIFIER", tally)
     if not named_as_identifier(name):
         return None
     if distinct == rows:

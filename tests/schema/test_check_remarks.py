@@ -214,3 +214,15 @@ def test_frequent_numbers_are_kept_among_many():
         detail._add(*np.unique(values, return_counts=True))
     assert len(detail.common) <= KEPT
     assert detail.common[0.25] == pytest.approx(0.2 * 40_000, rel=0.1)
+
+
+def test_equal_values_in_a_bin_of_their_own_are_no_alarm():
+    table = pd.DataFrame({"wage": [0.0] * 970 + list(range(100, 130))})
+    column = {"type": "real", "min": 0, "max": 200, "bins": 10}
+    crowded, alone = (
+        Schema.from_dict({"columns": {"wage": {**column, **points}}}).check(table) for points in ({}, {"points": [0]})
+    )
+    assert "97 % are in one of 10 bins" in str(crowded)
+    assert crowded.alarming
+    assert not alone.remarks()
+    assert not alone.alarming

@@ -133,6 +133,9 @@ def test_what_a_long_list_leaves_out_is_said():
         ("subject_number", rng().integers(1, 60, ROWS)),
         ("id", [f"P{i:03}" for i in rng().integers(0, 60, ROWS)]),
         ("patient", [f"P{i:04}" for i in rng().integers(0, 300, ROWS)]),
+        ("subject", rng().integers(1, 60, ROWS)),
+        ("Patient", [f"P{i:02}" for i in rng().integers(0, 20, ROWS)]),
+        ("last_name", rng().choice([f"{a}{b}son" for a in "ABCDEFG" for b in "aeiou"], ROWS)),
         ("who", [f"person {i}@mail.org".replace(" ", "") for i in rng().integers(0, 30, ROWS)]),
         ("code", [f"AX{i:02}" for i in np.repeat(np.arange(40), 2)]),
         ("household", np.repeat(np.arange(800), 3)[:ROWS]),
@@ -181,6 +184,23 @@ def test_tenths_of_degrees_are_amounts_and_texts_such_as_numbers_are_read():
     lines, _ = one(rng().choice(["E11", "I10", "1E5", "F32"], ROWS))  # codes of diseases
     assert lines[1] == "type: categorical"
     assert one(rng().integers(0, 101, ROWS))[0][1:4] == ["type: integer", "min: 0", "max: 100"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("household", [1, 2, 3, 4, 5]),
+        ("patient", ["yes", "no"]),
+        ("gender_id", [1, 2]),
+        ("name", ["aspirin", "placebo"]),
+        ("household", ["1 person", "2 persons", "3 persons"]),
+        ("shop_id", list(range(12))),
+    ],
+)
+def test_labels_of_columns_called_like_identifiers_are_listed(name, values):
+    text = draft(pd.DataFrame({name: rng().choice(values, 500), "x": 1}))
+    assert "LEFT OUT" not in text
+    assert name in public(text).domain
 
 
 def test_county_codes_are_no_amounts():
