@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,24 +91,37 @@ class MeasuredCliques:
             cliques = frozenset(frozenset(clique) for clique in getattr(source, "cliques", ()) if clique)
             return cls(cliques) if cliques else None
         found: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
+        generator = np.random.default_rng(0)
         for measurement in measurements:
-            found[_tells_all_apart(measurement.query)].add(frozenset(measurement.clique))
+            found[_tells_all_apart(measurement.query, generator)].add(frozenset(measurement.clique))
         return cls(frozenset(found[True]), frozenset(found[False]))
 
     def evidence(self, clique: Iterable[str]) -> str:
         """Return the evidence behind the table of a clique: `MEASURED`, `IN_GROUPS` or `MODELED`."""
         asked = frozenset(clique)
+        if len(asked) <= 2:
+            return MEASURED if asked in self._within_whole else IN_GROUPS if asked in self._within_grouped else MODELED
         if any(asked <= one for one in self.whole):
             return MEASURED
         return IN_GROUPS if any(asked <= one for one in self.grouped) else MODELED
 
+    @cached_property
+    def _within_whole(self) -> set[frozenset[str]]:
+        return _small_subsets(self.whole)
 
-def _tells_all_apart(query: LinearQuery | None) -> bool:
+    @cached_property
+    def _within_grouped(self) -> set[frozenset[str]]:
+        return _small_subsets(self.grouped)
+
+
+def _small_subsets(cliques: Iterable[frozenset[str]]) -> set[frozenset[str]]:
+    """Return all subsets of at most two attributes of the cliques."""
+    return {frozenset(part) for one in cliques for size in range(3) for part in itertools.combinations(one, size)}
+
+
+def _tells_all_apart(query: LinearQuery | None, generator: np.random.Generator) -> bool:
     """Return whether a query has an answer for each value of each attribute, or for each but one, and merges none."""
-    if query is None:
-        return True
-    generator = np.random.default_rng(0)
-    return all(
+    return query is None or all(
         matrix.rows >= matrix.cells - 1
         and len(np.unique(np.round(matrix.transpose(generator.normal(size=matrix.rows)), 9))) == matrix.cells
         for matrix in query.matrices

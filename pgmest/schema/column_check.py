@@ -31,8 +31,8 @@ CROWDED = 0.9
 FEW_BINS = 4
 """A column is crowded if at least this share of its values are in one of at least this many bins."""
 
-SWALLOWED = 0.1
-"""The share of values that are one number inside a wide bin from which on it is said in words."""
+SWALLOWED, FEWEST_SWALLOWED = 0.1, 5
+"""The share and the number of values that are one number inside a wide bin from which on it is said in words."""
 
 FEW_USED = 0.5
 MANY_NUMBERS = 20
@@ -177,7 +177,10 @@ class ColumnCheck:
         for number, count in sorted(self.detail.common.items(), key=lambda item: -item[1])[:3]:
             code = int(self.column.bins_of(np.array([number]))[0])
             points = float(last[code] - first[code] + 1) if first[code] == last[code] or not continuous else np.inf
-            if count >= SWALLOWED * read and count >= 2 * int(self.counts[FORESEEN, code]) / points:
+            if (
+                count >= max(FEWEST_SWALLOWED, SWALLOWED * read)
+                and count >= 2 * int(self.counts[FORESEEN, code]) / points
+            ):
                 yield (
                     f"{percent_text(count, read)} are {self.column.written(number)}, in the bin "
                     f"{self.column.labels()[code]}, of which values are drawn evenly: give it its own bin (points:)"
@@ -189,7 +192,10 @@ class ColumnCheck:
             yield f"{percent_text(self.detail.timed, there)} have a time of day, which is lost: say unit: hour"
         if self.detail.fractional / there >= NOTICED:
             share = percent_text(self.detail.fractional, there)
-            yield f"{share} have decimals, which whole numbers lose: use type: real to keep them"
+            if isinstance(self.column, Real):
+                yield f"{share} have more decimals than decimals: {self.column.decimals} keeps"
+            else:
+                yield f"{share} have decimals, which whole numbers lose: use type: real to keep them"
         if self.detail.padded / there >= NOTICED:
             share = percent_text(self.detail.padded, there)
             yield f"{share} are written with leading zeros, which numbers lose: labels are type: categorical"

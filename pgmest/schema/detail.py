@@ -22,7 +22,7 @@ from pgmest.schema.column import MISSING, SchemaColumn
 from pgmest.schema.date import Date
 from pgmest.schema.encoding import Read
 from pgmest.schema.engine import EngineColumn
-from pgmest.schema.grid import Grid, Integer
+from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.readings import BLANKS, text_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Detail:
         column: its description.
         marked: the number of values that are written as a marker of missing values, empty ones aside.
         timed: the number of dates with a time of day other than midnight.
-        fractional: the number of values with decimals in a column of whole numbers.
+        fractional: the number of values with more decimals than the column keeps.
         padded: the number of whole numbers that are written with leading zeros.
         common: the counts of the most frequent numbers within the bounds.
         unlike_in_case: whether a value that is not listed differs from a listed one in capitals only.
@@ -74,6 +74,8 @@ class Detail:
         if isinstance(self.column, Integer):
             self.fractional += int((found.fractional[positions] & readable).sum())
             self.padded += _how_many(there, lambda value: isinstance(value, str) and _matches(PADDED, value))
+        if isinstance(self.column, Real) and self.column.decimals is not None:
+            self.fractional += int((inside & _beyond_decimals(numbers * self.column.units_of_one)).sum())
         if isinstance(self.column, Date) and self.column.step == DAY:
             self.timed += _timed(there)
 
@@ -112,7 +114,10 @@ class Detail:
             if isinstance(self.column, Date) and self.column.step == DAY:
                 asked["timed"] = ~gap & _timed_in_engine(held)
             number = read.reading.number
-            inside = frame.filter(readable & (number >= self.column.low) & (number <= self.column.high))
+            within = readable & (number >= self.column.low) & (number <= self.column.high)
+            if isinstance(self.column, Real) and self.column.decimals is not None:
+                asked["fractional"] = within & _beyond_decimals(number * self.column.units_of_one)
+            inside = frame.filter(within)
             groups = inside.select(number.alias("number")).group_by("number").agg(nw.len().alias("rows"))
             top = collected(groups.sort("rows", descending=True).head(KEPT))
             self.common = dict(zip(top["number"].to_list(), map(int, top["rows"].to_list()), strict=True))
@@ -128,6 +133,12 @@ def _how_many(values: Values, holds: Callable[[Any], bool]) -> int:
         return len(values) if len(values) and holds(values.array[0]) else 0
     positions, items = values.distinct()
     return int(np.fromiter(map(holds, items), dtype=bool, count=len(items))[positions].sum())
+
+
+def _beyond_decimals(units: Any) -> Any:
+    """Return which numbers are not whole, up to rounding errors; an array or an expression of an engine."""
+    apart = units - (np.floor(units + 0.5) if isinstance(units, np.ndarray) else (units + 0.5).floor())
+    return (apart > 1e-6) | (apart < -1e-6)
 
 
 def _timed(values: Values) -> int:

@@ -127,6 +127,11 @@ def test_times_of_day_decimals_and_leading_zeros_are_lost(engine):
     assert one_column(described, pd.to_datetime([text[:10] for text in at]), engine) == []
     (decimals,) = one_column("{type: integer, min: 0, max: 3}", [0.0, 1.5, 2.0, 3.0], engine)
     assert decimals.startswith("25 % have decimals, which whole numbers lose")
+    described = "{type: real, min: 0, max: 3, bins: 3, decimals: 1}"
+    assert one_column(described, ["0.1", "1.25", "2.2", "2.9", "7.77"], engine)[1:] == [
+        "20 % have more decimals than decimals: 1 keeps"
+    ]
+    assert one_column(described, [0.1, 0.3, 1.1, 0.1 + 0.2, 2.9, 1.7, 2.3, 2.2, 1.9, 0.7, 0.6], engine) == []
     (padded,) = one_column("{type: integer, min: 0, max: 3}", ["00", "1", "2", "003"], engine)
     assert padded.startswith("50 % are written with leading zeros")
     assert one_column("{type: integer, min: 0, max: 3}", ["0", "1", "2", "3"], engine) == []
