@@ -109,7 +109,7 @@ def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str
     """Return a file with the options of a schema, which say how the private table is read.
 
     Where they say that it has titles or no header, a file with the names of the columns in its first row is a synthetic
-    table, which has neither.
+    table, which has no titles, and a header.
 
     Args:
         file: the file; what it says itself stays.
@@ -120,7 +120,7 @@ def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str
     stated = file.skip is not None or file.header is not None or file.format == ".parquet"
     if stated or not names or not (said.header_rows == 0 or (said.skip and len(names) > 1)):
         return said
-    plain = replace(said, skip=0, header=1)
+    plain = replace(said, skip=0, header=max(said.header_rows, 1))
     with suppress(PgmestError):
         if set(names) <= set(column_names(plain)):
             return plain

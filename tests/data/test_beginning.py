@@ -390,6 +390,17 @@ def test_zip_files_that_hold_no_single_table_are_refused(tmp_path):
         list(read_pieces(path))
 
 
+def test_a_schema_of_titles_and_two_rows_of_header_reads_a_synthetic_table(tmp_path):
+    units = [["time", "speed"], ["s", "m/s"], *([str(i), str(i * 2)] for i in range(30))]
+    private = written(tmp_path, "Report\n\n" + text_of(units))
+    assert beginning_of(private).file.said == {"skip": 2, "header": 2}
+    number = "{type: integer, min: 0, max: 99}"
+    schema = Schema.parse(f"file: {{skip: 2, header: 2}}\ncolumns:\n  time: {number}\n  speed: {number}\n")
+    assert schema.encode(private.path).records == 30
+    out = written(tmp_path, text_of([units[0], *[units[0], *units[2:]]]), "synthetic.csv")
+    assert schema.encode(out.path).records == 30
+
+
 def test_a_check_says_what_the_schema_leaves_out(tmp_path):
     file = written(tmp_path, text_of(QUALTRICS))
     schema = Schema.parse("columns:\n  Q1: {type: integer, min: 0, max: 99, missing: true}\n")
