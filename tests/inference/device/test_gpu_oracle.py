@@ -22,7 +22,7 @@ from pgmest.errors import (
     ModelTooLarge,
     ShapeError,
 )
-from pgmest.inference.device import gpu_oracle, loading, schedule
+from pgmest.inference.device import gpu_oracle, loading, operands, schedule, schedule_nodes
 from pgmest.inference.device.gpu_oracle import GpuOracle
 from tests.inference.device.conftest import SIMULATED
 from tests.inference.exact.test_belief_propagation import EXAMPLES
@@ -45,12 +45,16 @@ def device_limits() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+HOLDERS = {"FUSED_BLOCKS": gpu_oracle, "GROUP_RATIO": schedule_nodes, "LOW_CELLS": operands}
+"""The modules of thresholds that are not in `schedule`."""
+
+
 @contextlib.contextmanager
 def device_limited(limits: dict[str, Any]) -> Iterator[None]:
     """Within this context the thresholds have other values."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(gpu_oracle if name == "FUSED_BLOCKS" else schedule, name, value)
+            patch.setattr(HOLDERS.get(name, schedule), name, value)
         yield
 
 
@@ -123,7 +127,7 @@ def test_the_blocks_of_a_step_do_not_wait_for_each_other(limits):
 
 
 def test_many_small_tables_in_one_clique_meet_in_groups(monkeypatch):
-    monkeypatch.setattr(schedule, "GROUP_RATIO", 4)
+    monkeypatch.setattr(schedule_nodes, "GROUP_RATIO", 4)
     problem = Problem(dict.fromkeys("abcdef", 2), tuple(combinations("abcdef", 2)))
     oracle = GpuOracle(problem.plan())
     clique_cells = int(oracle.schedule.passes[:, 1].max())  # of the largest pass by entries: a group's own
