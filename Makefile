@@ -32,6 +32,9 @@ TYPED := import json, sys; share = json.load(sys.stdin)["typeCompleteness"]["com
 demo: $(VENV)/.installed-plot $(VENV)/.kernels
 	$(BIN)/python -m pgmest.cli.demo
 
+# A worker has one core: threads of OpenBLAS that wait for work would keep the others busy.
+test search: export OPENBLAS_NUM_THREADS ?= 1
+
 test: $(VENV)/.installed-dev $(VENV)/.kernels
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 

@@ -11,7 +11,7 @@ from pgmest.errors import DuplicateAttributeError, MeasurementError, Measurement
 from pgmest.measurements.labeled import shaped_like
 from pgmest.queries import LinearQuery, as_query
 from pgmest.queries.matrices import Identity
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 
 SMALLEST_STDDEV = 1e-150
 """The smallest standard deviation: one over the square of a much smaller one is infinite."""
@@ -111,6 +111,36 @@ def checked_stddev(stddev: Any, shape: tuple[int, ...], where: str) -> float | n
     deviations = deviations.copy()
     deviations.flags.writeable = False
     return deviations
+
+
+def check_fit(table: Domain, query: LinearQuery | None, shape: tuple[int, ...]) -> None:
+    """Check that a query, or values of a shape, fit a marginal.
+
+    Args:
+        table: the attributes of the marginal, in the clique's order.
+        query: the query; None for identity.
+        shape: the shape of the table that the values are of, or (cells,).
+
+    Raises:
+        MeasurementShapeError: the values or the query have another number of cells.
+        QueryError: a factor of a Kron has another number of values.
+    """
+    if query is not None and query.attributes is not None:
+        query.check(table)
+    elif query is not None and query.cells != table.size():
+        raise MeasurementShapeError.of(
+            f"the query measured on {table.attributes}",
+            f"(rows, {table.size()})",
+            query.shape,
+            f"Give it one column for each of the {table.size()} cells of {dict(table)}, row-major.",
+        )
+    elif shape not in (table.shape, (table.size(),)):
+        raise MeasurementShapeError.of(
+            f"the values measured on {table.attributes}",
+            table.shape,
+            shape,
+            f"Give one value for each of the {table.size()} cells of {dict(table)}, or name the query= answered.",
+        )
 
 
 def numbers(values: Any, what: str) -> np.ndarray:

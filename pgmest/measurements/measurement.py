@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import ArgumentError, MeasurementError, MeasurementShapeError, excerpt
+from pgmest.errors import ArgumentError, MeasurementError, excerpt
 from pgmest.measurements.checks import (
     LARGEST_ANSWER,
     SMALLEST_STDDEV,
+    check_fit,
     checked_answers,
     checked_clique,
     checked_query,
@@ -23,7 +24,18 @@ from pgmest.measurements.checks import (
 )
 from pgmest.measurements.labeled import in_code_order, labeled_like, totals_in_order, without_masked
 from pgmest.measurements.noise import NOISES, noise_scale, noise_stddev
-from pgmest.measurements.published import check_percentages, percentage_ends, unswapped, without_nobody
+from pgmest.measurements.published import (
+    EXACT_STDDEV,
+    between_text,
+    check_percentages,
+    check_swap,
+    checked_ends,
+    middles,
+    percentage_ends,
+    suppressed_ends,
+    unswapped,
+    without_nobody,
+)
 from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -32,11 +44,6 @@ __all__ = ["LARGEST_ANSWER", "NOISES", "SMALLEST_STDDEV", "LinearMeasurement", "
 
 BETWEEN = "between"
 """The noise kind of measurements without noise, whose true answers lie between two known ends."""
-
-EXACT_STDDEV = 0.05
-OPEN_STDDEV = 1e6
-"""The standard deviations, in counts, of an exact answer and of an answer without an upper end, for methods that use
-only standard deviations: far below one record, and so large that the answer has hardly any weight."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -146,24 +153,12 @@ class LinearMeasurement:
         where = f"the measurement of {names}"
         ends = [labeled_like(low, high), labeled_like(high, low)]
         ends = [np.ma.asanyarray(in_code_order(end, names, query, where), dtype=np.float64) for end in ends]
-        below, above = np.broadcast_arrays(*map(np.ma.getdata, ends))
-        hidden = np.broadcast_to(np.ma.getmaskarray(ends[0]) | np.ma.getmaskarray(ends[1]), below.shape)
-        below, above = (np.where(hidden, 0.0, end) for end in (below, above))
-        if np.isnan(above).any() or not np.isfinite(below).all():
-            raise MeasurementError(
-                f"{where}: the ends must be numbers, and the lower ones finite; only high may be inf."
-            )
-        if (below > above).any():
-            first = np.argwhere(below > above)[0].tolist()
-            raise MeasurementError(f"{where}: low is above high at index {first}; give low <= high.")
+        below, above, hidden = checked_ends(ends[0], ends[1], where)
         number = isinstance(total, int | float | np.number) and not isinstance(total, bool)
         if total is not None and not (number and 0 <= total <= LARGEST_ANSWER):
             raise MeasurementError(f"{where}: total must be a number of at least 0, got {excerpt(total)}.")
-        closed = np.isfinite(above)
-        middle = np.where(closed, 0.5 * (below + np.where(closed, above, below)), below)
-        widths = np.where(closed, (np.where(closed, above, below) - below) / math.sqrt(12.0), OPEN_STDDEV)
-        middle = np.ma.array(middle, mask=hidden) if hidden.any() else middle
-        made = cls(middle, clique, np.maximum(widths, EXACT_STDDEV).reshape(-1), query)
+        middle, spread = middles(below, above)
+        made = cls(np.ma.array(middle, mask=hidden) if hidden.any() else middle, clique, spread.reshape(-1), query)
         for name, end in {"low": below, "high": above}.items():
             kept = end[~hidden]
             kept.flags.writeable = False
@@ -245,9 +240,7 @@ class LinearMeasurement:
         hidden, totals = np.ma.getmask(given), numbers(totals_in_order(of, names, query, where), f"{where}: of")
         shares = np.ma.filled(given, 0) if np.any(hidden) else np.ma.getdata(given)
         shares = numbers(without_nobody(shares, totals, where), f"{where}: values")
-        if isinstance(decimals, bool) or not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 12:
-            raise MeasurementError(f"{where}: decimals must be an integer from 0 to 12, got {decimals!r}.")
-        check_percentages(shares, totals, int(decimals), where)
+        check_percentages(shares, totals, decimals, where)
         low, high, stated = percentage_ends(shares, totals, int(decimals), hidden, whole_table=query is None)
         return cls.between(np.ma.array(low, mask=hidden), high, clique, query, total=stated)
 
@@ -276,15 +269,9 @@ class LinearMeasurement:
         names = checked_clique(clique)
         where = f"the measurement of {names}"
         moved = checked_clique(attributes)
-        if not moved or not set(moved) < set(names):
-            raise MeasurementError(f"{where}: swapped attributes must be some, but not all, of the clique's.")
-        if isinstance(share, bool) or not 0 <= share < 1:
-            raise MeasurementError(f"{where}: share must be at least 0 and below 1, got {share!r}.")
         table = numbers(in_code_order(values, names, None, where), f"{where}: values")
-        if table.ndim != len(names) or (table < 0).any() or not table.sum() > 0:
-            raise MeasurementError(f"{where}: values must be counts, an array with an axis for each attribute.")
-        axes = tuple(axis for axis, name in enumerate(names) if name in moved)
-        corrected, spread = unswapped(table, axes, share)
+        check_swap(table, names, moved, share, where)
+        corrected, spread = unswapped(table, tuple(axis for axis, name in enumerate(names) if name in moved), share)
         return cls(corrected, names, np.maximum(spread, EXACT_STDDEV).reshape(-1))
 
     @classmethod
@@ -311,15 +298,7 @@ class LinearMeasurement:
             raise MeasurementError(
                 f"{where}: values must be numbers, got {excerpt(values, 60)}. Give suppressed counts as NaN."
             ) from None
-        table = np.ma.filled(given, np.inf)
-        hidden, complementary = np.isnan(table), np.isposinf(table)
-        if ((table < below) & (table >= max(least, 1.0))).any():
-            raise MeasurementError(
-                f"{where}: a published value is below the threshold {below:g}; "
-                "give suppressed counts as NaN, and other exact counts with LinearMeasurement.exact."
-            )
-        low = np.where(hidden, least, np.where(complementary, 0.0, table))
-        high = np.where(hidden, max(math.ceil(below) - 1, least), table)
+        low, high = suppressed_ends(np.ma.filled(given, np.inf), below, least, where)
         return cls.between(np.ma.array(low, mask=np.ma.getmask(given)), high, clique, query)
 
     @property
@@ -363,23 +342,7 @@ class LinearMeasurement:
             MeasurementShapeError: the values or the query have another number of cells.
             QueryError: a factor of a Kron has another number of values.
         """
-        table = domain.project(self.clique)
-        if self.query is not None and self.query.attributes is not None:
-            self.query.check(table)
-        elif self.query is not None and self.query.cells != table.size():
-            raise MeasurementShapeError.of(
-                f"the query measured on {self.clique}",
-                f"(rows, {table.size()})",
-                self.query.shape,
-                f"Give it one column for each of the {table.size()} cells of {dict(table)}, row-major.",
-            )
-        elif (shape := self._shape or (self.cells,)) not in (table.shape, (table.size(),)):
-            raise MeasurementShapeError.of(
-                f"the values measured on {self.clique}",
-                table.shape,
-                shape,
-                f"Give one value for each of the {table.size()} cells of {dict(table)}, or name the query= answered.",
-            )
+        check_fit(domain.project(self.clique), self.query, self._shape or (self.cells,))
 
     def answer(self, marginal: Factor) -> np.ndarray:
         """Return the exact answers Q mu for a marginal in counts that covers the clique, shape (r,)."""
@@ -436,18 +399,10 @@ class LinearMeasurement:
         if not self.noisy:
             assert self.low is not None
             assert self.high is not None
-            return _between_text(", ".join(self.clique) or "no attributes", query, self.high - self.low)
+            answers = between_text(query, self.high - self.low)
+            return f"LinearMeasurement({', '.join(self.clique) or 'no attributes'}: {answers})"
         uniform = self.uniform_stddev
         spread = f"{np.min(self.stddev):.4g} to {np.max(self.stddev):.4g}" if uniform is None else f"{uniform:.4g}"
         answers = "1 noisy answer" if self.rows == 1 else f"{self.rows:,} noisy answers"
         names = ", ".join(self.clique) or "no attributes"
         return f"LinearMeasurement({names}: {answers}, {query}, {self.noise} stddev {spread})"
-
-
-def _between_text(names: str, query: str, widths: np.ndarray) -> str:
-    """Return the repr of a measurement between ends."""
-    answers = "1 answer" if len(widths) == 1 else f"{len(widths):,} answers"
-    if not widths.any():
-        return f"LinearMeasurement({names}: {answers}, {query}, exact)"
-    spread = f"{widths.min():.4g}" if np.ptp(widths) == 0 else f"{widths.min():.4g} to {widths.max():.4g}"
-    return f"LinearMeasurement({names}: {answers}, {query}, between ends {spread} apart)"

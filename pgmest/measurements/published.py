@@ -1,13 +1,81 @@
-"""The arithmetic of published tables: ends of percentages, their total, and the correction of swapped records."""
+"""The arithmetic of published tables: the ends of their true answers, and the correction of swapped records."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
 from pgmest.errors import MeasurementError, MeasurementShapeError
+from pgmest.tables.domain import Clique
 
 END_ROUNDING = 1e-9
 """A bound, in counts, on the floating-point error of the ends that are computed from percentages."""
+
+EXACT_STDDEV = 0.05
+OPEN_STDDEV = 1e6
+"""The standard deviations, in counts, of an exact answer and of an answer without an upper end, for methods that use
+only standard deviations: far below one record, and so large that the answer has hardly any weight."""
+
+
+def checked_ends(
+    low: np.ma.MaskedArray, high: np.ma.MaskedArray, where: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the ends in one shape, 0 where either is masked, and the mask.
+
+    Args:
+        low, high: the ends, in counts.
+        where: the subject of errors.
+
+    Raises:
+        MeasurementError: an end is not a number, a lower end is infinite, or low is above high.
+    """
+    below, above = np.broadcast_arrays(np.ma.getdata(low), np.ma.getdata(high))
+    hidden = np.broadcast_to(np.ma.getmaskarray(low) | np.ma.getmaskarray(high), below.shape)
+    below, above = (np.where(hidden, 0.0, end) for end in (below, above))
+    if np.isnan(above).any() or not np.isfinite(below).all():
+        raise MeasurementError(f"{where}: the ends must be numbers, and the lower ones finite; only high may be inf.")
+    if (below > above).any():
+        first = np.argwhere(below > above)[0].tolist()
+        raise MeasurementError(f"{where}: low is above high at index {first}; give low <= high.")
+    return below, above, hidden
+
+
+def middles(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middles of the ends, the lower end where `high` is inf, and the standard deviations of a place between
+    them that is equally likely everywhere."""
+    closed = np.isfinite(high)
+    reached = np.where(closed, high, low)
+    spread = np.where(closed, (reached - low) / math.sqrt(12.0), OPEN_STDDEV)
+    return np.where(closed, 0.5 * (low + reached), low), np.maximum(spread, EXACT_STDDEV)
+
+
+def suppressed_ends(table: np.ndarray, below: float, least: float, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of counts of which those below a threshold are NaN, and others of any size inf.
+
+    `LinearMeasurement.suppressed` explains the arguments.
+
+    Raises:
+        MeasurementError: a published count is below the threshold but not below `least`.
+    """
+    hidden, complementary = np.isnan(table), np.isposinf(table)
+    if ((table < below) & (table >= max(least, 1.0))).any():
+        raise MeasurementError(
+            f"{where}: a published value is below the threshold {below:g}; "
+            "give suppressed counts as NaN, and other exact counts with LinearMeasurement.exact."
+        )
+    low = np.where(hidden, least, np.where(complementary, 0.0, table))
+    return low, np.where(hidden, max(math.ceil(below) - 1, least), table)
+
+
+def between_text(query: str, widths: np.ndarray) -> str:
+    """Return a line about answers between ends that are this far apart."""
+    answers = "1 answer" if len(widths) == 1 else f"{len(widths):,} answers"
+    if not widths.any():
+        return f"{answers}, {query}, exact"
+    spread = f"{widths.min():.4g}" if np.ptp(widths) == 0 else f"{widths.min():.4g} to {widths.max():.4g}"
+    return f"{answers}, {query}, between ends {spread} apart"
 
 
 def without_nobody(shares: np.ndarray, totals: np.ndarray, where: str) -> np.ndarray:
@@ -33,13 +101,15 @@ def without_nobody(shares: np.ndarray, totals: np.ndarray, where: str) -> np.nda
     return np.where((totals == 0) & np.isnan(shares), 0.0, shares) if shares.dtype.kind == "f" else shares
 
 
-def check_percentages(shares: np.ndarray, totals: np.ndarray, decimals: int, where: str) -> None:
+def check_percentages(shares: np.ndarray, totals: np.ndarray, decimals: Any, where: str) -> None:
     """Check that percentages can be those of totals, which broadcast to them; the arguments are as above.
 
     Raises:
-        MeasurementError: a percentage is not between 0 and 100, has more decimals, or is not 0 of a total of 0; or a
-            total is negative.
+        MeasurementError: a percentage is not between 0 and 100, has more decimals, or is not 0 of a total of 0; a total
+            is negative; or `decimals` is not an integer from 0 to 12.
     """
+    if isinstance(decimals, bool) or not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 12:
+        raise MeasurementError(f"{where}: decimals must be an integer from 0 to 12, got {decimals!r}.")
     if shares.size and (shares.min() < 0 or shares.max() > 100):
         raise MeasurementError(f"{where}: percentages must be between 0 and 100; counts need no percentages().")
     scaled = shares * 10.0**decimals
@@ -96,6 +166,21 @@ def _stated_total(low: np.ndarray, high: np.ndarray, totals: np.ndarray) -> floa
     each = np.broadcast_to(totals, low.shape).max(axis=shared, initial=0.0)
     fits = np.all((least - END_ROUNDING <= each) & (each <= most + END_ROUNDING))
     return float(np.sum(totals)) if fits else None
+
+
+def check_swap(table: np.ndarray, clique: Clique, swapped: Clique, share: float, where: str) -> None:
+    """Check the arguments of `LinearMeasurement.swapped`.
+
+    Raises:
+        MeasurementError: the swapped attributes are not some, but not all, of the clique's; the share is not at least 0
+            and below 1; or the table is not one of counts with an axis for each attribute.
+    """
+    if not swapped or not set(swapped) < set(clique):
+        raise MeasurementError(f"{where}: swapped attributes must be some, but not all, of the clique's.")
+    if isinstance(share, bool) or not 0 <= share < 1:
+        raise MeasurementError(f"{where}: share must be at least 0 and below 1, got {share!r}.")
+    if table.ndim != len(clique) or (table < 0).any() or not table.sum() > 0:
+        raise MeasurementError(f"{where}: values must be counts, an array with an axis for each attribute.")
 
 
 def unswapped(table: np.ndarray, axes: tuple[int, ...], share: float) -> tuple[np.ndarray, np.ndarray]:
