@@ -45,7 +45,7 @@ class Told:
         assert f"{rows} synthetic records" in self.run("synthesize", *files, *TRIAL)
         assert f"{rows} rows" in self.run("check", str(out), str(self.schema))
         assert self.run("compare", str(self.table), str(out), "--schema", str(self.schema))
-        return pd.read_csv(out, skiprows=range(1, self.header_rows))
+        return pd.read_csv(out, skiprows=list(range(1, self.header_rows)))
 
     @property
     def header_rows(self) -> int:
