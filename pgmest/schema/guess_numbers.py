@@ -253,7 +253,8 @@ def _real_range(tally: Tally) -> list[str]:
     points = [point for point in _points(tally) if least <= point <= most]
     unit = 0.0 if decimals is None else 10.0**-decimals
     edges = _growing_edges(_without(tally, points), (least, high), REAL_BINS, unit) if most < 1e15 else []
-    bounds = [f"min: {least:.12g}", f"max: {most:.12g}", f"bins: {REAL_BINS}"]
+    bins = REAL_BINS if unit == 0 else min(REAL_BINS, int((most - least) / (2 * unit)))  # of two numbers at least
+    bounds = [f"min: {least:.12g}", f"max: {most:.12g}", f"bins: {bins}"]
     lines = [f"edges: [{', '.join(f'{edge:.12g}' for edge in edges)}]"] if edges else bounds
     lines += [f"points: [{', '.join(map(number_text, points))}]"] if points else []
     return ["type: real", *lines, *([f"decimals: {decimals}"] if decimals is not None else [])]
