@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,7 @@ def compare_marginals(
     more = LABEL_INCHES if labels else 0.0
     heights = [2.2 + more] * rows_of(bars, BARS_A_ROW) + [2.9 + more] * rows_of(maps, MAPS_A_ROW)
     notes = None if measured is None else {frozenset(clique) for clique in measured}
+    short = _short_names(true, itertools.chain.from_iterable(chosen))
 
     with pyplot.rc_context(style()):
         figure = pyplot.figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
@@ -85,8 +87,8 @@ def compare_marginals(
         for draw, panels, group in ((_draw_bars, bar_panels, bars), (_draw_maps, map_panels, maps)):
             for panel, clique in zip(panels, group, strict=True):
                 tables = true.project(clique), estimated.project(clique)
-                draw(panel, *tables, labels or {})
-                _label(panel, *tables, notes)
+                draw(panel, *tables, labels or {}, [short[name] for name in clique])
+                _label(panel, *tables, notes, [short[name] for name in clique])
         figure.suptitle(title, fontsize=13, fontweight="bold")
         if bars:
             figure.legend(*bar_panels[0].axes[0].get_legend_handles_labels(), loc="upper right", ncols=2, frameon=False)
@@ -125,8 +127,7 @@ def draw_marginals(
         figure, grid = pyplot.subplots(rows, across, figsize=size, squeeze=False, layout="constrained")
         for axes in grid.flat[len(names) :]:
             axes.axis("off")
-        every = list(dict.fromkeys([*getattr(source, "domain", ()), *names]))
-        titles = dict(zip(every, named(every), strict=True))
+        titles = _short_names(source, names)
         for axes, name in zip(grid.flat, names, strict=False):
             values = source.project((name,)).values
             axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
@@ -162,15 +163,23 @@ def draw_pair_errors(
     return draw_matrix(pyplot, matrix, names, title, "total variation error", max(errors.values()) or 1.0, measured)
 
 
-def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[frozenset[str]] | None) -> None:
+def _short_names(source: Projectable, names: Iterable[str]) -> dict[str, str]:
+    """Return texts that can be drawn for these names and for all other attributes of a source, which differ."""
+    every = list(dict.fromkeys([*getattr(source, "domain", ()), *names]))
+    return dict(zip(every, named(every), strict=True))
+
+
+def _label(
+    panel: SubFigure, true: Factor, estimated: Factor, measured: set[frozenset[str]] | None, names: Sequence[str]
+) -> None:
     """Write the attributes above a panel, and below whether the marginal was measured, and its error."""
     known = measured is None or any(frozenset(true.domain) <= clique for clique in measured)
     status = "" if measured is None else ("measured, " if known else "never measured, ")
-    panel.suptitle(" × ".join(named(true.domain)), fontsize=10, fontweight="bold", color=INK if known else NEW)
+    panel.suptitle(" × ".join(names), fontsize=10, fontweight="bold", color=INK if known else NEW)
     panel.supxlabel(f"{status}total variation error {total_variation(true, estimated):.4f}", fontsize=8.5)
 
 
-def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
+def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels, names: Sequence[str]) -> None:
     axes = panel.subplots()
     edges = np.arange(true.values.size + 1) - 0.5
     axes.stairs(true.values, edges, fill=True, color=TRUTH, label="true")
@@ -180,17 +189,16 @@ def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels
     axes.set_ylim(bottom=0)
 
 
-def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
+def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels, names: Sequence[str]) -> None:
     from matplotlib.colors import PowerNorm
 
     norm = PowerNorm(0.4, vmin=0, vmax=max(true.values.max(), estimated.values.max(), 1.0))
     across, up = true.domain.attributes
-    labels_of = named(true.domain)
     both = panel.subplots(1, 2, sharey=True)
     for axes, table, name in zip(both, (true, estimated), ("true", "estimated"), strict=True):
         image = axes.imshow(table.values.T, norm=norm, cmap=COLORS, aspect="auto", origin="lower", interpolation="none")
-        axes.set(title=name, xlabel=labels_of[0])
+        axes.set(title=name, xlabel=names[0])
         mark_codes(axes.xaxis, true.domain[across], labels.get(across))
         mark_codes(axes.yaxis, true.domain[up], labels.get(up))
-    both[0].set_ylabel(labels_of[1])
+    both[0].set_ylabel(names[1])
     panel.colorbar(image, ax=both, fraction=0.04, pad=0.01, aspect=30, label="records")

@@ -240,6 +240,21 @@ def test_shuffled_columns_show_nothing_and_one_that_another_determines_shows_one
         assert found[0, 3] == pytest.approx(1.0)
 
 
+def test_long_names_stay_different_in_pictures():
+    names = [f"How satisfied are you with the {what} that you get in our canteen?" for what in ("food", "rooms")]
+    table = pg.Factor(dict.fromkeys(names, 2), [[10, 30], [20, 60]])
+    for figure in (
+        compare_marginals(table, table, [(names[0],), (names[1],), tuple(names)]),
+        draw_marginals(table, names),
+        draw_dependences(table, names),
+    ):
+        figure.canvas.draw()
+        shown = [text for text in texts(figure) if "How" in text]
+        assert max(map(len, shown)) <= 2 * 28 + 3
+        assert any("food" in text for text in shown)
+        assert any("rooms" in text for text in shown)
+
+
 def test_dependence_grows_with_the_correlation():
     generator = np.random.default_rng(0)
     x, noise = generator.normal(size=(2, 8000))
