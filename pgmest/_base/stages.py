@@ -93,6 +93,22 @@ def rounds_in_time(rounds: int) -> Iterator[int]:
         each, number = time.perf_counter() - started, number + 1
 
 
+def possible_rounds(wanted: float, done: int, began: float) -> float:
+    """Return how many of the wanted rounds of measuring there is time for, at least 1, if they take as long as before.
+
+    Args:
+        wanted: the number of rounds that would follow without a limit of time.
+        done: the number of rounds so far.
+        began: the time at which they began, on the clock of `time.perf_counter`.
+    """
+    run, now = _current.get(), time.perf_counter()
+    if run is None or not done or math.isinf(run.measuring_until):
+        return wanted
+    possible = max(1.0, (run.measuring_until - now) * done / (now - began))
+    run.cut_short |= possible < wanted
+    return min(wanted, possible)
+
+
 def out_of_time() -> bool:
     """Return whether the deadline has passed, so that the caller must end early with what it has."""
     run = _current.get()
@@ -147,7 +163,7 @@ def _report(run: Run, ended: threading.Event) -> None:
                 run.redraw()
             elif time.perf_counter() - said >= EVERY and not _bar_is_shown():
                 said = time.perf_counter()
-                print(f"pgmest: {run}", file=sys.stderr, flush=True)
+                print(run if run.title.startswith("pgmest ") else f"pgmest: {run}", file=sys.stderr, flush=True)
 
 
 def _bar_is_shown() -> bool:

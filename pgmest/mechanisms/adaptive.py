@@ -10,6 +10,7 @@ AIM, MWEM, PMW-Pub, PPSyn and PrivMRF run this loop and differ in four parts:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmest._base.memory import without_collection
+from pgmest._base.stages import possible_rounds
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate, exponential_selection
 from pgmest.mechanisms.parameters import MEASURING_SHARE
@@ -140,7 +142,7 @@ class Annealing:
     After a measurement with noise of standard deviation sigma on each of its answers, if
     $\eta \lVert Q (\hat x_t - \hat x_{t-1}) \rVert_1 \le \sqrt{2 / \pi} \, \sigma \cdot rows$, the rounds that follow
     cost four times as much, so that their noise is half as large. A round is the last if it would leave less than a
-    round's budget.
+    round's budget. Under a limit of time, rounds cost as much as it takes to spend the budget within the limit.
 
     Args:
         budget: the budget of the first round.
@@ -149,12 +151,17 @@ class Annealing:
 
     def __init__(self, budget: Budget, eta: float = 1.0):
         self._budget, self._eta, self._number = budget, eta, 0
+        self._began = time.perf_counter()
 
     def following(self, curator: Curator) -> Round:
         """Return the next round."""
+        budget, wanted = self._budget, curator.remaining / self._budget
+        possible = possible_rounds(wanted, self._number, self._began)
+        if possible < wanted:
+            budget = curator.remaining / possible
         self._number += 1
-        last = curator.remaining / self._budget < 2
-        return Round(self._number, curator.remaining if last else self._budget, last)
+        last = curator.remaining / budget < 2
+        return Round(self._number, curator.remaining if last else budget, last)
 
     def observe(self, measurement: LinearMeasurement, before: Any, after: Any) -> None:
         """Raise the round budgets if the measurement changed the model less than noise would."""

@@ -41,7 +41,7 @@ def _mst(domain: Domain, records: int) -> tuple[float, float]:
 
 def _aim(domain: Domain, records: int) -> tuple[float, float]:
     rounds = len(domain) * max(0.5, (records / 50_000) ** 0.6)
-    return 0.2 + 4e-4 * rounds * _pairs(domain), 0.1 + 1e-4 * rounds * _pairs(domain)
+    return 0.2 + 4.7e-4 * rounds * _pairs(domain), 0.3 + 3e-5 * rounds * _pairs(domain)
 
 
 ESTIMATES: dict[str, Callable[[Domain, int], tuple[float, float]]] = {"LAMP": _lamp, "MST": _mst, "AIM": _aim}

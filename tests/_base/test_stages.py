@@ -11,8 +11,18 @@ import pytest
 
 import pgmest as pg
 from pgmest._base.progress import duration_text
-from pgmest._base.stages import begun, ending_in, in_command, out_of_time, rounds_in_time, stage, time_left
+from pgmest._base.stages import (
+    begun,
+    ending_in,
+    in_command,
+    out_of_time,
+    possible_rounds,
+    rounds_in_time,
+    stage,
+    time_left,
+)
 from pgmest.mechanisms import Independent, duration
+from pgmest.mechanisms.adaptive import Annealing
 from pgmest.mechanisms.duration import announce, expected_of, expected_seconds, measuring_time
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.solvers.status import Status
@@ -84,6 +94,25 @@ def test_rounds_go_to_the_last_one_where_time_is_short():
             seen.append(number)
             run.measuring_until = -math.inf
         assert seen == [1, 4]
+
+
+def test_rounds_of_unknown_number_cost_what_spends_the_budget_in_time():
+    second_ago = time.perf_counter() - 1
+    assert possible_rounds(100.0, 5, second_ago) == 100
+    with ending_in(math.inf) as run:
+        assert possible_rounds(100.0, 5, second_ago) == 100
+        run.measuring_until = time.perf_counter() + 10
+        assert possible_rounds(100.0, 0, second_ago) == 100
+        assert possible_rounds(20.0, 5, second_ago) == 20
+        assert not run.cut_short
+        assert possible_rounds(100.0, 5, second_ago) == pytest.approx(50, rel=0.1)
+        assert run.cut_short
+        run.measuring_until = time.perf_counter() - 10
+        assert possible_rounds(100.0, 5, second_ago) == 1
+        curator = pg.privacy.Curator(DATA, pg.privacy.Rho(1.0), backend="simulation", seed=0)
+        schedule = Annealing(pg.privacy.Rho(0.01))
+        assert schedule.following(curator).budget == pg.privacy.Rho(0.01)
+        assert schedule.following(curator).last
 
 
 def test_a_limit_of_time_leaves_no_budget_unspent_where_a_last_round_is_possible(monkeypatch):

@@ -96,7 +96,7 @@ def test_without_a_terminal_lines_say_how_far_it_is(folder, tmp_path, monkeypatc
     monkeypatch.setattr(stages, "TICK", 0.02)
     monkeypatch.setattr(stages, "EVERY", 0.1)
     assert main(arguments(folder, tmp_path / "out.csv")) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pgmest: pgmest synthesize: ")]
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pgmest synthesize: ")]
     assert any("% of the budget spent, " in line for line in lines)
     assert len(set(lines)) >= 2
     monkeypatch.setattr(stages, "EVERY", 10.0)
