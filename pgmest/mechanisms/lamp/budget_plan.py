@@ -12,7 +12,7 @@ from pgmest.errors import plural
 from pgmest.mechanisms.duration import expected_seconds
 from pgmest.mechanisms.lamp.forecast import ExpectedTable
 from pgmest.mechanisms.lamp.plan_text import plan_lines
-from pgmest.mechanisms.lamp.remedies import TooWeak, forecast_of, likely, mean_error, remedies, too_weak
+from pgmest.mechanisms.lamp.remedies import TooWeak, forecast_of, likely, remedies, too_weak
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.notices import delta_warnings, epsilon_warnings
 from pgmest.privacy.neighbors import AddRemove
@@ -143,7 +143,7 @@ def budget_plan(mechanism: LAMP, domain: Domain, records: int, demand: WorkloadD
         demand: The demand of the workload.
     """
     forecast = forecast_of(mechanism, domain, demand, float(records))
-    tables = list(map(forecast.if_measured, forecast.tables))
+    tables = list(forecast.expected.values())
     return BudgetPlan(
         budget=_in_words(mechanism),
         records=records,
@@ -151,7 +151,7 @@ def budget_plan(mechanism: LAMP, domain: Domain, records: int, demand: WorkloadD
         one_way=tuple(forecast.one_way.values()),
         tables=tuple(tables),
         likely=likely(forecast),
-        likely_error=mean_error(forecast.measured()),
+        likely_error=forecast.likely_error,
         score_stddev=forecast.score_stddev / (2 * records),
         emphasized=tuple(forecast.emphasized),
         ahead=tuple(forecast.ahead),

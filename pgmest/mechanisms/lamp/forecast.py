@@ -225,6 +225,21 @@ class Forecast:
             if len(clique) > 1 and share > 0
         ]
 
+    @cached_property
+    def likely_error(self) -> float | None:
+        """The expected error of the tables that are likely to be measured, on average; None if there are none.
+
+        The noisier the scores, the more the choice is luck. So the error lies between that of the tables that the
+        forecast chooses and that of all tables that can be worth measuring, by the reliability of a score.
+        """
+        chosen = [table.error for table in self.measured()]
+        if not chosen or self.unscored:
+            return float(np.mean(chosen)) if chosen else None
+        able = [table.error for table in self.expected.values() if not math.isinf(table.least)] or chosen
+        spread = float(np.std(typical_dependences(len(self.tables)))) or 1.0
+        luck = 1 / (1 + (spread * 2 * self.records / self.score_stddev) ** 2)
+        return float((1 - luck) * np.mean(chosen) + luck * np.mean(able))
+
     def _expected(self, clique: Clique, candidate: CandidateMarginal, share: float) -> ExpectedTable:
         """Return the error to expect of a table that is measured with a share of the budget."""
         kind, noise_model = self.kind(clique), self.first.noise_model
@@ -263,6 +278,11 @@ class Forecast:
             return self.left / max(1, len(self.demand.attributes) - 1)  # that of a spanning tree
         gains = -np.diff(candidate.errors) / np.diff(SHARE_GRID) * importance
         return min(float(SHARE_GRID[int((gains > self._price).sum())]), self.left)
+
+    @cached_property
+    def expected(self) -> dict[Clique, ExpectedTable]:
+        """The error to expect of each table of the workload if it is measured and depends strongly."""
+        return {clique: self.if_measured(clique) for clique in self.tables}
 
     def if_measured(self, clique: Clique, dependence: float = STRONG) -> ExpectedTable:
         """Return the error to expect of a table if it is measured, with a strong dependence or another one."""

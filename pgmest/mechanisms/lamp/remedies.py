@@ -143,7 +143,7 @@ def remedies(mechanism: LAMP, forecast: Forecast, tables: list[ExpectedTable]) -
     for text, changed in _changes(mechanism, domain, demand.has_range_queries):
         other = forecast_of(changed[0], changed[1], demand, forecast.records)
         low, high = likely(other)
-        error = mean_error(other.measured())
+        error = other.likely_error
         found = "" if error is None else f", with an error of about {percent_text(error, 1)}"
         yield f"{text}: {range_text(low, high)} tables are likely to be measured{found}"
     if any(len(table.clique) > 2 for table in tables) or max(map(len, (i.clique for i in demand.items)), default=0) > 3:
@@ -198,11 +198,6 @@ def likely(forecast: Forecast) -> tuple[int, int]:
         return count, count
     possible = sum(not math.isinf(forecast.least(forecast.kind(c), w)) for c, w in forecast.tables.items())
     return min(count, possible), min(2 * count + 2, possible)
-
-
-def mean_error(tables: list[ExpectedTable]) -> float | None:
-    """Return the mean expected error of tables; None if there are none."""
-    return sum(table.error for table in tables) / len(tables) if tables else None
 
 
 def range_text(low: int, high: int) -> str:
