@@ -16,6 +16,7 @@ from pgmest.inference.device.loading import load_device
 
 MEASURED = (
     "pgmest/inference/device/*.py",
+    "pgmest/inference/exact/plan_nodes.py",
     "pgmest/inference/exact/propagation_plan.py",
     "experiments/benchmarks/gpu.py",
 )

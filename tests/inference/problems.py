@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pgmest import CliqueVector, Domain
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import belief_propagation as oracles
-from pgmest.inference.exact import propagation_plan
+from pgmest.inference.exact import plan_nodes, propagation_plan
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
@@ -105,12 +105,16 @@ def limits() -> st.SearchStrategy[dict[str, int]]:
     )
 
 
+HOLDERS = {"THREADED_CELLS": oracles, "VECTOR_CELLS": plan_nodes}
+"""The modules of thresholds that are not in `propagation_plan`."""
+
+
 @contextlib.contextmanager
 def limited(limits: dict[str, int]) -> Iterator[None]:
     """Within this context the thresholds have other values."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(oracles if name == "THREADED_CELLS" else propagation_plan, name, value)
+            patch.setattr(HOLDERS.get(name, propagation_plan), name, value)
         yield
 
 
