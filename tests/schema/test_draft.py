@@ -158,7 +158,7 @@ def column_of(values):
 @example([1e13, -2.225073858507e-311], "x")
 @example([2.0**53], "x")
 @example([0.0, 1.5], "x")
-@example(["E11", "1e5"] * 20, "x")
+@example(["E11", "1e5"] * 4, "x")
 def test_every_draft_loads_and_no_number_is_outside(values, name):
     table = pd.DataFrame({name: values, "number": np.arange(len(values))})
     schema = Schema.parse(draft(table))
