@@ -25,7 +25,15 @@ from pgmest.privacy.budgets import (
     rounded_down,
     rounded_up,
 )
-from pgmest.privacy.ledger_text import COLUMNS, MOST_LISTED, SUMMARY_COLUMNS, aligned, charge_rows, summary_rows
+from pgmest.privacy.ledger_text import (
+    COLUMNS,
+    MOST_LISTED,
+    SUMMARY_COLUMNS,
+    aligned,
+    charge_rows,
+    full_names,
+    summary_rows,
+)
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
@@ -163,7 +171,8 @@ class Statement:
 
     def details(self) -> str:
         """Return a text with a line for each charge; `str` returns a summary if there are more than `MOST_LISTED`."""
-        return "\n".join([*self._heading(), *(aligned(COLUMNS, self.rows()) if self._entries else [])])
+        lines = aligned(COLUMNS, self.rows()) if self._entries else []
+        return "\n".join([*self._heading(), *lines, *full_names(self._entries)])
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)

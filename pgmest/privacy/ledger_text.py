@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pgmest._base.widths import joined, padded, shortened, width
+from pgmest._base.widths import joined, key_of_names, padded, short_names, shortened, width
 from pgmest.errors import plural
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ def charge_rows(entries: Sequence[Entry], budget: Budget) -> Rows:
         )
         for number, entry in enumerate(entries, 1)
     ]
+
+
+def full_names(entries: Sequence[Entry]) -> list[str]:
+    """Return a line for each name of an attribute that `charge_rows` shortens."""
+    names = dict.fromkeys(name for entry in entries for name in entry.clique)
+    return [f"  {text} = {name}" for text, name in key_of_names(short_names(names))]
 
 
 def summary_rows(entries: Sequence[Entry], budget: Budget) -> Rows:
