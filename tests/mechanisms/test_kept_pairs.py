@@ -27,12 +27,12 @@ DATA = made_up(DOMAIN, 2000)
 )
 def test_states_are_those_of_the_graph(count, cliques, known):
     names = [f"x{i}" for i in range(count)]
-    inside = [[tuple(f"x{i}" for i in clique if i < count) for clique in group] for group in (cliques, known)]
-    kept = KeptPairs(names, *inside)
+    first, second = ([tuple(f"x{i}" for i in clique if i < count) for clique in group] for group in (cliques, known))
+    kept = KeptPairs(names, first, second)
     graph = nx.Graph()
     graph.add_nodes_from(names)
-    direct = {frozenset(pair) for clique in inside[0] for pair in combinations(clique, 2)}
-    graph.add_edges_from(pair for group in inside for clique in group for pair in combinations(clique, 2))
+    direct = {frozenset(pair) for clique in first for pair in combinations(clique, 2)}
+    graph.add_edges_from(pair for clique in [*first, *second] for pair in combinations(clique, 2))
     counts = dict.fromkeys((MEASURED, IMPLIED, INDEPENDENT), 0)
     for pair in combinations(names, 2):
         joined = nx.has_path(graph, *pair)
