@@ -229,7 +229,7 @@ class Mechanism(ABC):
         """Spend the budget on the records, and return the model with its ledger.
 
         Ctrl-C ends the run early: the result is then the estimate from the answers so far, which were paid for. A
-        second Ctrl-C aborts this estimate with KeyboardInterrupt.
+        second Ctrl-C aborts this estimate with KeyboardInterrupt. SIGTERM does the same in programs that handle it.
 
         Args:
             data: the private records.
