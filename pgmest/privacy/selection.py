@@ -8,6 +8,7 @@ in the computation of the scores.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -104,7 +105,16 @@ def log_probabilities(steps: np.ndarray, scale: float, pure: bool) -> np.ndarray
     logits = (steps - steps.max()) / scale
     if not pure:
         return logits - logsumexp(logits)
-    nodes, weights = np.polynomial.legendre.leggauss(len(steps) // 2 + 1)
+    nodes, weights = _quadrature(len(steps) // 2 + 1)
     keeps = np.log1p(-np.exp(logits)[:, None] * (nodes + 1) / 2)
     others = keeps.sum(axis=0) - keeps
     return logits + logsumexp(others, b=weights / 2, axis=1)
+
+
+@lru_cache(maxsize=64)
+def _quadrature(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes and weights of Gauss-Legendre quadrature, which take an eigendecomposition."""
+    found = np.polynomial.legendre.leggauss(nodes)
+    for array in found:
+        array.flags.writeable = False
+    return found
