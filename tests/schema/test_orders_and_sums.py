@@ -533,11 +533,13 @@ def test_a_draft_proposes_what_holds_and_is_valid_with_it():
 
 def test_a_draft_proposes_nothing_that_one_row_breaks():
     table = hospital()
-    table.loc[17, ["discharge", "bill", "services"]] = [np.datetime64("2018-12-31"), -1, 0]
+    table.loc[17, ["discharge", "bill", "services"]] = [np.datetime64("2018-12-31"), -12, 0]
     table.loc[18, "paid"] = table.room[18] + 1
     text = draft(table)
     assert "ordered:" not in text
     assert "sum:" not in text
+    table.loc[17, "bill"] = -1  # now a marker of missing values, and these break no sum
+    assert "sum: {bill: [room, services]}" in draft(table)
     assert "ordered:" not in draft(hospital(), bought=True)  # whose bounds are not known yet
 
 
