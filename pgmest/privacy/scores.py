@@ -204,15 +204,18 @@ class GroupedDistance:
         clique: the attributes of the marginal.
         groups: for each attribute, the group number of each code; groups are ranges, numbered in order.
         expected: the expected counts, with an axis for each attribute and an entry for each group.
+        expected_error: a public constant that is subtracted from the distance, in counts.
     """
 
     clique: Clique
     groups: tuple[np.ndarray, ...]
     expected: np.ndarray
+    expected_error: float = 0.0
 
     def score(self, counts: np.ndarray) -> float:
-        """Return the l1 distance, whose sensitivity is at most that of the counts in l1 (triangle inequality)."""
-        return float(np.abs(summed(counts, self.groups) - self.expected).sum())
+        """Return the distance less `expected_error`; its sensitivity is at most that of the counts in l1 (triangle
+        inequality)."""
+        return float(np.abs(summed(counts, self.groups) - self.expected).sum()) - self.expected_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +237,7 @@ class GroupedDistances(Scores[int]):
     def check(self, domain: Domain, candidates: Sequence[int]) -> None:
         """Raise ArgumentError if an expected count is not finite."""
         for position in candidates:
-            _check_finite(position, self.of[position].expected)
+            _check_finite(position, self.of[position].expected, self.of[position].expected_error)
 
 
 @dataclass(frozen=True, eq=False)

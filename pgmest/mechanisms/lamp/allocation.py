@@ -6,7 +6,7 @@ Errors are l1 distances in counts. A share is a fraction of the whole budget.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -83,6 +83,22 @@ class ItemErrors:
                 if key is not None:
                     views.append((row, column, key))
         return cls(tuple(place), inside, seen, tuple(views), np.asarray(importance, dtype=np.float64))
+
+    def weighted_by(self, strength: np.ndarray, weight: float) -> ItemErrors:
+        """Return the items with their importance times 1 + weight * s / (mean of s), s the strength of an item.
+
+        The strength of an item is that of its strongest part. So the importance that is added is `weight` times the
+        importance of all items together.
+
+        Args:
+            strength: A nonnegative number for each of `parts`.
+            weight: The weight.
+        """
+        strongest = np.append(strength, 0.0)[self.inside].max(axis=1, initial=0.0)
+        mean = float(self.importance @ strongest) / max(float(self.importance.sum()), 1e-300)
+        if not mean > 0:
+            return self
+        return replace(self, importance=self.importance * (1 + weight * strongest / mean))
 
     def placed(self, candidates: Sequence[CandidateMarginal]) -> tuple[np.ndarray, np.ndarray]:
         """Return the position of the candidate of each entry of `inside`, and its coefficient c (or 0)."""

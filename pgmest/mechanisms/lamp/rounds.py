@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from pgmest._base.stages import rounds_in_time
 from pgmest.errors import SpendTooSmall
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
-from pgmest.mechanisms.lamp.allocation import allocate, select_candidates
+from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candidates
 from pgmest.mechanisms.lamp.answers import counts_all, grouping_query
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import (
@@ -36,6 +36,7 @@ from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL, ScoreHistory, Scorer
 from pgmest.mechanisms.lamp.scores import scores_stddev
+from pgmest.mechanisms.lamp.screening import screened_pairs
 from pgmest.mechanisms.lamp.shrinkage import ipf, significantly_negative
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
@@ -50,6 +51,18 @@ if TYPE_CHECKING:
 
 SCORING_THRESHOLD = 2.0
 """Pairs are scored only if measuring all of them leaves a mean error above this many standard deviations of a score."""
+
+SMALL_BUDGET = 0.1
+"""The budget is small for a table if the scores of all pairs have a larger standard deviation (total variation). These
+constants were fixed once, on samples of public tables (`experiments.flagship.strongest`)."""
+AGAIN = 1 / 3
+"""The part of a small budget, of what the first one-way marginals and scores leave, that measures one-way marginals
+again before errors in them hide the dependence of pairs."""
+SMALL_SCORING = 0.1
+"""The part of a small budget, of what the first one-way marginals leave, for scores, if `scoring_share` is less."""
+DEPENDENCE_WEIGHT = 0.5
+"""The importance that a small budget gives to items in proportion to their dependence, relative to that of all items.
+Otherwise nearly everything would be spent on one-way marginals, which are a part of every item."""
 
 LEAST_SHARE = 1e-9
 """A smaller remaining share of the budget is a rounding error."""
@@ -99,6 +112,8 @@ class Rounds:
         evidence: The evidence so far.
         levels: For each attribute, its nested groups of codes.
         workload_sensitivity: The sensitivity of the workload under the current one-way marginals.
+        small_budget: Whether scores of all pairs would be too noisy. Then one-way marginals are measured again first,
+            some pairs are selected and only these are scored, and dependent pairs weigh more.
         level_of: The level of the groups of each measured pair and triple.
         dependence: The estimated dependence of pairs and triples.
         score_history: The scores so far.
@@ -117,6 +132,7 @@ class Rounds:
     workload_sensitivity: WorkloadSensitivity = field(init=False)
     level_of: dict[Clique, int] = field(default_factory=dict)
     dependence: dict[Clique, Dependence] = field(default_factory=dict)
+    small_budget: bool = False
     score_history: ScoreHistory = field(default_factory=ScoreHistory)
     _histograms: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
@@ -158,8 +174,20 @@ class Rounds:
         elif self._scores_are_too_noisy():
             self._measure_all()
         else:
+            self.small_budget = self._scorer.stddev(self.pairs) > SMALL_BUDGET * 2 * self.evidence.total
+            if self.small_budget:
+                self._measure_one_way_again()
             for number in rounds_in_time(self.mechanism.rounds):
                 self._run_round(number)
+
+    def _measure_one_way_again(self) -> None:
+        """Measure the one-way marginals again, before errors in them hide the dependence of pairs."""
+        self._update_sensitivity()
+        share = self.curator.remaining / self.curator.budget - self._scoring_share
+        if share < LEAST_SHARE:
+            return
+        self._allocate(0, list(self._one_way_candidates()), AGAIN * share)
+        self.levels = {name: nested_groups(self.evidence.counts(name)) for name in self.demand.attributes}
 
     @property
     def _scorer(self) -> Scorer:
@@ -170,7 +198,13 @@ class Rounds:
     @property
     def _score_share(self) -> float:
         """The share of the budget for one release of scores; triples have one release in the last round."""
-        return self.mechanism.scoring_share / (self.mechanism.rounds + bool(self.demand.triples))
+        return self._scoring_share / (self.mechanism.rounds + bool(self.demand.triples))
+
+    @property
+    def _scoring_share(self) -> float:
+        """The share of the budget for all scores together."""
+        share = self.mechanism.scoring_share
+        return max(share, SMALL_SCORING * (1 - self.mechanism.first_share)) if self.small_budget else share
 
     def _scores_are_too_noisy(self) -> bool:
         """Return whether measuring all pairs and triples of the workload leaves errors below the noise of scores.
@@ -231,13 +265,19 @@ class Rounds:
         if left < LEAST_SHARE:
             return
         candidates = [*self._one_way_candidates(), *self._table_candidates()]
-        plan = select_candidates(
-            candidates, self.workload_sensitivity.item_errors, left, self.mechanism.min_error_reduction
-        )
+        plan = select_candidates(candidates, self._item_errors(), left, self.mechanism.min_error_reduction)
         chosen = plan if last else self._strongest(plan, tree=number == 1)
         if chosen:
             self._measure(number, chosen, left if last else min(left, sum(share for _, share in chosen.values())))
         self.evidence = self._evidence()
+
+    def _item_errors(self) -> ItemErrors:
+        """Return the items of the workload; those with strong dependence weigh more if the budget is small."""
+        found = self.workload_sensitivity.item_errors
+        if not self.small_budget:
+            return found
+        dependence = [self.dependence[part].whole if part in self.dependence else 0.0 for part in found.parts]
+        return found.weighted_by(np.array(dependence), DEPENDENCE_WEIGHT)
 
     def _strongest(
         self, plan: dict[Clique, tuple[CandidateMarginal, float]], tree: bool
@@ -271,12 +311,24 @@ class Rounds:
         if self.public is not None and not self.evidence.answers and self._can_compare():
             found = self._compare_with_public(self.public, expected)
         else:
+            if self.small_budget and not (triples and self.demand.triples):
+                scorer, expected = self._screened(scorer, expected)
             found = scorer.found([expected])[0].dependence
         self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
             expected = self._expected_triples(self._triple_candidates(), expected)
             if expected:
                 self.dependence.update(scorer.found([expected], found)[0].dependence)
+
+    def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
+        """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest."""
+        number = len(self.demand.attributes) - 1
+        if len(expected) <= 2 * number:
+            return scorer, expected
+        half = scorer.spend * 0.5
+        joined = None if self.evidence.answers else self.evidence.ties
+        pairs = screened_pairs(scorer, expected, number, half, joined)
+        return replace(scorer, spend=half), {pair: expected[pair] for pair in pairs}
 
     def _can_compare(self) -> bool:
         """Return whether the scores of all pairs can detect a mean difference of `DETECTABLE`.

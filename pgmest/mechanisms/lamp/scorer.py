@@ -94,6 +94,17 @@ class Scorer:
         count = sum(1 + self._has_finer(clique) for clique in cliques)
         return scores_stddev(count, self.spend, self.curator.neighbors)
 
+    def beyond_explained(self, expected: Mapping[Clique, np.ndarray]) -> list[GroupedDistance]:
+        """Return the distance of each pair over coarse groups, less the part that known and sampling errors explain."""
+        batch = self._over(expected, finest=False)
+        tables = [summed(expected[clique], groups) for clique, groups in batch]
+        chances = [MEAN_ABSOLUTE * float(sampling_spread(table).sum()) for table in tables]
+        explained = np.hypot(self._explained(batch, NO_PAIRS), chances)
+        return [
+            GroupedDistance(clique, groups, table, float(error))
+            for (clique, groups), table, error in zip(batch, tables, explained, strict=True)
+        ]
+
     def found(
         self, asked: Sequence[dict[Clique, np.ndarray]], pairs: Mapping[Clique, Dependence] = NO_PAIRS
     ) -> list[Scores]:
@@ -166,6 +177,9 @@ class Scorer:
 
     def _one_way_error(self, name: str, labels: np.ndarray) -> float:
         """Return the expected l1 error in the counts of an attribute's groups."""
+        if name in self.evidence.ranges:
+            variances = np.diag(summed(self.evidence.covariance(name), (labels, labels)))
+            return MEAN_ABSOLUTE * float(np.sqrt(np.maximum(variances, 0.0)).sum())
         counts = summed(self.evidence.counts(name), (labels,))
         noise = self.evidence.stddev(name) * np.sqrt(np.bincount(labels))
         return MEAN_ABSOLUTE * float((counts * noise / np.hypot(counts, noise)).sum())
