@@ -85,7 +85,7 @@ def strongest(data: Dataset, pairs: list[Clique]) -> list[Clique]:
 def errors(data: Dataset, model: Any, pairs: list[Clique]) -> dict[Clique, float]:
     """Return the total variation distance of each pair."""
     return {
-        pair: total_variation(true.values, own.values)
+        pair: total_variation(true, own)
         for pair, true, own in zip(pairs, data.project_many(pairs), model.project_many(pairs), strict=True)
     }
 
@@ -97,8 +97,8 @@ def main() -> None:
     lines = [
         "# The strongest dependences",
         "",
-        f"`python -m experiments.flagship.strongest --seeds {seeds}`: mean total variation distance of the ten strongest",
-        f"pairs and of all pairs, {RECORDS_PER_PERSON} records a person, {seeds} seeds.",
+        f"`python -m experiments.flagship.strongest --seeds {seeds}`: mean total variation distance of the ten",
+        f"strongest pairs and of all pairs, {RECORDS_PER_PERSON} records a person, {seeds} seeds.",
         "",
         "| | epsilon | LAMP, ten | AIM, ten | ratio | LAMP, all | AIM, all |",
         "|---|---|---|---|---|---|---|",
