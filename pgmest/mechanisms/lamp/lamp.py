@@ -69,7 +69,7 @@ class LAMP(Mechanism):
        dependence, the middle rounds the stronger half, and the last round all of them; the last round also measures
        earlier marginals again where that lowers the error. Where measuring all pairs leaves no more error than the
        noise of scores, as it does for binary attributes, all pairs are measured without scores. Where the noise in the
-       scores of all pairs would exceed a total variation of 0.1, the one-way marginals are measured again first, the
+       scores of all pairs would exceed a total variation of 0.05, the one-way marginals are measured again first, the
        exponential mechanism selects the pairs to score (`screening`), and the dependence of an item adds to its
        importance, so that strong dependence survives a small budget.
     4. **Model.** Each noisy table is shrunk by a mixture of priors (`mixture`), towards independence or towards the

@@ -52,15 +52,17 @@ if TYPE_CHECKING:
 SCORING_THRESHOLD = 2.0
 """Pairs are scored only if measuring all of them leaves a mean error above this many standard deviations of a score."""
 
-SMALL_BUDGET = 0.1
+SMALL_BUDGET = 0.05
 """The budget is small for a table if the scores of all pairs have a larger standard deviation (total variation). These
 constants were fixed once, on samples of public tables (`experiments.flagship.strongest`)."""
+LEAST_RATIO = 4
+"""Pairs are selected before they are scored only if there are more than this many times as many pairs as selections."""
 AGAIN = 1 / 3
 """The part of a small budget, of what the first one-way marginals and scores leave, that measures one-way marginals
 again before errors in them hide the dependence of pairs."""
 SMALL_SCORING = 0.1
 """The part of a small budget, of what the first one-way marginals leave, for scores, if `scoring_share` is less."""
-DEPENDENCE_WEIGHT = 0.5
+DEPENDENCE_WEIGHT = 0.25
 """The importance that a small budget gives to items in proportion to their dependence, relative to that of all items.
 Otherwise nearly everything would be spent on one-way marginals, which are a part of every item."""
 
@@ -112,8 +114,8 @@ class Rounds:
         evidence: The evidence so far.
         levels: For each attribute, its nested groups of codes.
         workload_sensitivity: The sensitivity of the workload under the current one-way marginals.
-        small_budget: Whether scores of all pairs would be too noisy. Then one-way marginals are measured again first,
-            some pairs are selected and only these are scored, and dependent pairs weigh more.
+        small_budget: Whether scores of all pairs would be too noisy, without a public table. Then one-way marginals are
+            measured again first, some pairs are selected and only these are scored, and dependent pairs weigh more.
         level_of: The level of the groups of each measured pair and triple.
         dependence: The estimated dependence of pairs and triples.
         score_history: The scores so far.
@@ -174,7 +176,8 @@ class Rounds:
         elif self._scores_are_too_noisy():
             self._measure_all()
         else:
-            self.small_budget = self._scorer.stddev(self.pairs) > SMALL_BUDGET * 2 * self.evidence.total
+            noise = self._scorer.stddev(self.pairs) / (2 * self.evidence.total)
+            self.small_budget = self.public is None and noise > SMALL_BUDGET
             if self.small_budget:
                 self._measure_one_way_again()
             for number in rounds_in_time(self.mechanism.rounds):
@@ -323,7 +326,7 @@ class Rounds:
     def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
         """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest."""
         number = len(self.demand.attributes) - 1
-        if len(expected) <= 2 * number:
+        if len(expected) <= LEAST_RATIO * number:
             return scorer, expected
         half = scorer.spend * 0.5
         joined = None if self.evidence.answers else self.evidence.ties

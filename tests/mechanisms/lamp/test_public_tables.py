@@ -38,7 +38,7 @@ def error(prior, seed=0, **budget):
 
 
 def mean_error(prior, **budget):
-    return np.mean([error(prior, seed, **budget)[0] for seed in range(6)])
+    return np.mean([error(prior, seed, **budget)[0] for seed in range(12)])
 
 
 def test_a_table_of_the_same_kind_helps_most_where_there_is_little_budget():
