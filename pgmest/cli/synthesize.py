@@ -87,9 +87,9 @@ Bounds and values that are not public can be bought for a part of the budget, --
   job: {{type: categorical, values: bought}}         frequent values; with among: [...], those of a public list
 The results are printed, are in the model's file, and are written to --bought FILE.
 
---matters age,readmitted says that this table matters most: it gets a large weight, and a part of the budget before
-all others (lamp, aim), unless the budget cannot carry it. At the end, the command says which pairs were measured, which
-follow from these, and which are independent in the table; --report lists them.
+--matters age,readmitted says that this table matters most: it gets a larger weight, and from lamp and aim a part of the
+budget before all others, unless the budget cannot carry it. At the end, the command says which pairs were measured,
+which follow from these, and which are independent in the table; --report lists them.
 
 Values have their original types: they are drawn at random within a bin, dates are dates, missing values are missing.
 The unit of privacy is one row, or, with a unit in the schema, one person with the stated number of rows.

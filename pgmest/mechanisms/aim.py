@@ -60,8 +60,9 @@ class AIM(Mechanism):
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
 
-    Marginals with large weights (`pgmest.workloads.emphasized`) are measured after the one-way marginals, for a third
-    of the budget, if the noise leaves strong dependences visible.
+    Beyond the paper, marginals that matter (`Item.matters`, set by `pgmest.workloads.emphasized`) are measured after
+    the one-way marginals, for a third of the remaining budget, if the noise leaves strong dependences visible. Without
+    such marginals the algorithm is that of the paper, whatever the weights are.
 
     With structural zeros, an attribute that decides about the presence of others gets a larger share of the one-way
     marginals' budget (`presence_units`), which depends on the zeros only.

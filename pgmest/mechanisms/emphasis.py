@@ -1,8 +1,8 @@
-"""Emphasis: marginals with large weights in a workload, which adaptive mechanisms measure first and without a score.
+"""Emphasis: the marginals of a workload that matter, which adaptive mechanisms measure first and without a score.
 
 The scores of all marginals together can be noisier than a dependence that matters. So whether an emphasized marginal is
 measured does not depend on its score, but on whether the budget could show a strong dependence: that is known before
-any record is seen. `pgmest.workloads.emphasized` makes such workloads.
+any record is seen. `pgmest.workloads.emphasized` makes such workloads; weights alone emphasize nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from pgmest.privacy.noise import noise_for
 from pgmest.tables.domain import Clique
 from pgmest.workloads import Workload
 
-PROMINENT = 2.0
-"""An item of a workload is emphasized if its weight exceeds the lower quartile of all weights by this factor. So up to
-three quarters of the items can be emphasized."""
-
 EMPHASIS_SHARE = 1 / 3
 """The part of the budget, after the first one-way marginals, that measures emphasized marginals before all others."""
 
@@ -31,22 +27,12 @@ STRONG = 0.25
 the median over nine tables of censuses, surveys, health and credit records and emergency calls."""
 
 
-def prominent(weights: Sequence[float]) -> list[bool]:
-    """Return whether each weight of a workload is large.
-
-    >>> prominent([1.0, 1.0, 1.0, 5.0])
-    [False, False, False, True]
-    """
-    bound = PROMINENT * float(np.quantile(weights, 0.25, method="lower")) if len(weights) else 0.0
-    return [weight > bound for weight in weights]
-
-
 def emphasized_cliques(workload: Workload | None, curator: Curator) -> list[Clique]:
-    """Return the cliques of the items with large weights, without attributes of one value and single attributes."""
+    """Return the cliques of the items that matter, without attributes of one value and single attributes."""
     if workload is None:
         return []
     domain = curator.domain
-    chosen = [clique for clique, large in zip(workload.cliques, prominent(workload.weights), strict=True) if large]
+    chosen = [item.clique for item in workload if item.matters]
     cliques = [domain.ordered(name for name in clique if domain[name] > 1) for clique in chosen]
     return list(dict.fromkeys(clique for clique in cliques if len(clique) > 1))
 

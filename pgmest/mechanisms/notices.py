@@ -48,11 +48,11 @@ def warn_of_workload(name: str, uses: str, workload: Workload) -> None:
     if uses == "nothing":
         ignored = f"{name} chooses its tables by itself: the workload has no effect. LAMP, AIM and MWEM use one."
     elif uses != "items" and (
-        any(item.query is not None for item in workload) or len({item.weight for item in workload}) > 1
+        any(item.query is not None or item.matters for item in workload) or len({item.weight for item in workload}) > 1
     ):
         ignored = (
-            f"{name} uses the attributes of a workload only: its weights and query matrices have no effect. "
-            "LAMP, MWEM and HDMM use them."
+            f"{name} uses the attributes of a workload only: its weights, query matrices and marks of what matters "
+            "have no effect. LAMP uses all of them, MWEM and HDMM weights and matrices, AIM weights and marks."
         )
     elif uses == "pairs" and any(len(clique) > 2 for clique in workload.cliques):
         ignored = (

@@ -19,7 +19,7 @@ from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.transforms.transform import Transform
-from pgmest.workloads import Item, Workload
+from pgmest.workloads import Workload
 
 Step = Callable[[Curator, Budget], Transform]
 """A function that returns a transform; it can ask the curator for at most the given budget."""
@@ -147,7 +147,7 @@ class Transformed(Mechanism):
             made.append((recoded, transform))
             recoded = recoded.through(transform)
             if workload is not None:  # marginals only: after recoding, a query matrix would not fit the codes
-                workload = Workload(tuple(Item(transform.clique(i.clique), None, i.weight) for i in workload))
+                workload = Workload(tuple(replace(i, clique=transform.clique(i.clique), query=None) for i in workload))
         inner = self.inside.run(recoded, workload, rng)
         outcome = inner if isinstance(inner, Outcome) else Outcome(inner)
         model = outcome.model

@@ -213,7 +213,10 @@ def emphasized(
     workload: Workload | Iterable[Item | Iterable[str] | str] | None,
     matters: Iterable[Iterable[str]],
 ) -> Workload:
-    r"""Return a workload with more weight on the marginals that matter, so that mechanisms spend on them first.
+    r"""Return a workload with the marginals that matter besides its items, so that mechanisms spend on them first.
+
+    LAMP and AIM measure these marginals (`Item.matters`) before all others, as far as the budget can carry them. Other
+    mechanisms know their larger weights only.
 
     Each of m marginals that matter gets the weight $2 + (d / m)^{3/2}$ on a domain of d attributes, in units of the
     mean weight of the workload. A mechanism that minimizes the weighted error divides its budget by the weights to the
@@ -222,6 +225,10 @@ def emphasized(
 
     >>> emphasized({"age": 85, "sex": 2, "income": 2, "job": 9}, None, [("sex", "income")]).weights
     (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 10.0)
+    >>> print(emphasized({"age": 85, "sex": 2, "income": 2}, [("age", "sex")], [("sex", "income")]))
+    Workload: 2 items
+      age × sex
+      sex × income    weight 7.19615, matters
 
     Args:
         domain: the attributes.
@@ -236,7 +243,7 @@ def emphasized(
     cliques = list(dict.fromkeys(known.ordered(known.clique(entry)) for entry in _checked_matters(matters)))
     base = as_workload(known, workload)
     weight = (2 + (len(known) / len(cliques)) ** EMPHASIS) * sum(base.weights) / len(base)
-    return base + weight * marginals(cliques)
+    return base + Workload(tuple(Item(clique, None, weight, matters=True) for clique in cliques))
 
 
 def _checked_matters(matters: Any) -> list[Any]:

@@ -26,9 +26,12 @@ class Item:
             sparse matrix or LinearOperator with one column for each cell, row-major in the clique's order.
         weight: the importance of the queries, finite and at least 0. Errors and sensitivities are multiplied by it,
             answers are not.
+        matters: whether adaptive mechanisms (LAMP and AIM) measure the marginal first, without a score, as far as the
+            budget can carry it. `pgmest.workloads.emphasized` sets it; a weight alone never does.
 
     Raises:
-        ArgumentError: the weight is not a finite number of at least 0, or the clique holds other objects than strings.
+        ArgumentError: the weight is not a finite number of at least 0, `matters` is not a bool, or the clique holds
+            other objects than strings.
         DuplicateAttributeError: the clique names an attribute twice.
         QueryError: the query cannot be used as a matrix, or is a Kron over other attributes.
     """
@@ -36,13 +39,18 @@ class Item:
     clique: Clique
     query: LinearQuery | None
     weight: float
+    matters: bool
 
-    def __init__(self, clique: Iterable[str] | str, query: Any = None, weight: float = 1.0) -> None:
+    def __init__(
+        self, clique: Iterable[str] | str, query: Any = None, weight: float = 1.0, *, matters: bool = False
+    ) -> None:
         names = (clique,) if isinstance(clique, str) else tuple(clique)
         if not all(isinstance(name, str) for name in names):
             raise ArgumentError.of("clique", names, "attribute names, such as ('age', 'sex')")
         if len(set(names)) != len(names):
             raise DuplicateAttributeError.of(names, f"the clique {names}")
+        if not isinstance(matters, bool | np.bool_):
+            raise ArgumentError.of("matters", matters, (True, False))
         given = None if query is None else as_query(query)
         if given is not None and given.attributes is not None and set(given.attributes) != set(names):
             raise QueryError(
@@ -52,6 +60,7 @@ class Item:
         object.__setattr__(self, "query", given)
         object.__setattr__(self, "clique", names)
         object.__setattr__(self, "weight", checked_weight(weight))
+        object.__setattr__(self, "matters", bool(matters))
 
     def rows(self, domain: Domain) -> int:
         """Return the number of queries."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -23,7 +23,7 @@ SHOWN_ITEMS = 12
 class Workload(Sequence[Item]):
     """Weighted linear queries, grouped by the marginal that they read.
 
-    The sum of two workloads has the items of both; a number times a workload scales the weights.
+    The sum of two workloads has the items of both; a number times a workload scales the weights and nothing else.
 
     >>> from pgmest.workloads import all_kway, ranges
     >>> domain = Domain({"age": 85, "sex": 2, "income": 2})
@@ -137,14 +137,14 @@ class Workload(Sequence[Item]):
         if not isinstance(factor, int | float | np.number):
             return NotImplemented
         scale = checked_weight(factor)
-        return Workload(tuple(Item(item.clique, item.query, item.weight * scale) for item in self.items))
+        return Workload(tuple(replace(item, weight=item.weight * scale) for item in self.items))
 
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
         names = tuple(dict.fromkeys(name for item in self.items for name in item.clique))
         rows = [
-            (joined(item.clique, names), "" if item.query is None else str(item.query), item.weight)
+            (joined(item.clique, names), "" if item.query is None else str(item.query), _remarks(item))
             for item in self.items[:SHOWN_ITEMS]
         ]
         across = (
@@ -152,12 +152,16 @@ class Workload(Sequence[Item]):
             max((len(query) for _, query, _ in rows), default=0),
         )
         lines = [f"Workload: {plural(len(self.items), 'item')}"]
-        for name, query, weight in rows:
-            shown = "" if weight == 1 else f"weight {weight:g}"
-            lines.append(f"  {name:{across[0]}s}  {query:{across[1]}s}  {shown}".rstrip())
+        lines += [f"  {name:{across[0]}s}  {query:{across[1]}s}  {remarks}".rstrip() for name, query, remarks in rows]
         if len(self.items) > SHOWN_ITEMS:
             lines.append(f"  ... {len(self.items) - SHOWN_ITEMS:,} more")
         return "\n".join(lines)
+
+
+def _remarks(item: Item) -> str:
+    """Return the weight of an item, if it is not 1, and whether the item matters."""
+    weight = [] if item.weight == 1 else [f"weight {item.weight:g}"]
+    return ", ".join([*weight, "matters"] if item.matters else weight)
 
 
 def closure(cliques: Iterable[Iterable[str] | str]) -> tuple[Clique, ...]:

@@ -75,7 +75,7 @@ def test_the_plan_for_what_matters_and_the_run_agree(run, folder):
     options = ("--epsilon", "1", *wanted)
     code, text, err = run("plan", "visits.yaml", "--records-expected", "8000", *options)
     assert (code, err) == (0, "")
-    assert "* age x readmitted has a large weight: it is measured in any case" in text
+    assert "* age x readmitted matters: it is measured in any case" in text
     assert "! code x postal matters, but the budget cannot carry it" in text
     _, planned, _ = run("plan", "visits.yaml", "--records-expected", "8000", *options, "--json")
     tables = {tuple(table["clique"]): table for table in json.loads(planned)["tables"]}

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest import transforms
 from pgmest.errors import ArgumentError, DuplicateAttributeError, UnknownAttributeError
-from pgmest.mechanisms.emphasis import prominent
+from pgmest.mechanisms import AIM, LAMP, Transformed
+from pgmest.mechanisms.lamp.emphasis import emphasized_tables
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.registry import named_mechanism
-from pgmest.workloads import Item, Workload, all_kway, emphasized, marginals
+from pgmest.workloads import Item, Workload, all_kway, as_workload, emphasized, marginals
 
 DOMAIN = pg.Domain({"code": 200, "ward": 40, "age": 20, "sex": 2, "readmitted": 2, "year": 5})
 RECORDS = 6000
@@ -107,13 +113,137 @@ def test_budgets_that_carry_nothing(budget):
     assert result.model.total > 0
 
 
-def test_weights():
-    assert prominent([]) == []
-    assert prominent([1.0]) == prominent([2.0]) == [False]
-    assert prominent([1.0, 2.0]) == [False, False]
-    assert prominent([1.0, 5.0, 5.0, 5.0]) == [False, True, True, True]
+# -- weights alone ----------------------------------------------------------------------------------------------------
+
+FEW = DATA.select(["age", "sex", "readmitted", "year"])
+PAIRS = list(combinations(FEW.domain, 2))
+
+
+def weighted(heavy, weight):
+    """Return all pairs with one large weight."""
+    return marginals(PAIRS, [weight if pair == heavy else 1.0 for pair in PAIRS])
+
+
+def aim(workload, seed=0, data=FEW, **budget):
+    parameters = {"rounds": 8, "backend": "simulation", **(budget or {"epsilon": 0.5})}
+    return AIM(**parameters).fit(data, workload, seed=seed, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("heavy", "weight"),
+    [(("age", "sex"), 1.0), (("age", "sex"), 50.0), (("sex", "year"), 50.0), (("age", "year"), 1e6)],
+)
+def test_aim_selects_by_its_scores_whatever_the_weights_are(heavy, weight):
+    result = aim(weighted(heavy, weight), rho=1e6)
+    scores = {}
+    for pair in PAIRS:  # without noise the scores are w_r times the distances from independence
+        first, second = (FEW.project((name,)).values for name in pair)
+        distance = np.abs(FEW.project(pair).values - np.outer(first, second) / RECORDS).sum()
+        each = {name: 3 + (weight - 1) * (name in heavy) for name in pair}  # each attribute is in three pairs
+        scores[pair] = sum(each.values()) * distance
+    kinds = [entry.kind for entry in result.ledger.entries]
+    assert kinds[:6] == ["measure"] * 4 + ["select", "measure"]
+    assert result.details["chosen"][0] == max(scores, key=lambda pair: scores[pair])
+    assert [m.clique for m in result.measurements[4:]] == result.details["chosen"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scaled_and_divided_weights_are_the_same_to_aim(seed):
+    workload = weighted(("sex", "year"), 16.0)
+    whole, *others = (aim(w, seed).details["chosen"] for w in (workload, 8 * workload, 0.5 * workload + 0.5 * workload))
+    assert others == [whole, whole]
+
+
+def test_large_weights_alone_are_not_measured_ahead():
+    workload = weighted(("age", "readmitted"), 1000.0)
+    assert emphasized_tables(WorkloadDemand.of(FEW.domain, workload), FEW.domain) == []
+    plan = LAMP(epsilon=0.5).plan(DOMAIN, RECORDS, 5 * all_kway(DOMAIN, 2) + marginals([("sex", "year")], [1e4]))
+    assert plan.emphasized == plan.ahead == ()
+    assert "matters:" not in str(plan)
+
+
+# -- the mark of what matters -----------------------------------------------------------------------------------------
+
+
+def test_the_mark_can_come_from_an_array():
+    kinds = np.array(["table", "no"]) == "table"
+    assert [Item("age", matters=kind).matters for kind in kinds] == [True, False]
+
+
+def test_the_mark_survives_all_that_makes_a_workload_of_another():
+    made = emphasized(DOMAIN, [("age", "sex")], [("sex", "year")])
+    plain = marginals([("code",)])
+    for workload in (
+        made,
+        0.5 * made,
+        made * np.float64(3),
+        made[:],
+        as_workload(DOMAIN, made),
+        as_workload(DOMAIN, [*made]),
+    ):
+        assert [item.matters for item in workload] == [False, True]
+    assert [item.matters for item in plain + made] == [False, False, True]
+    assert [item.matters for item in pickle.loads(pickle.dumps(made))] == [False, True]
+    again = emphasized(DOMAIN, made, [("age", "year")])
+    assert [item.matters for item in again] == [False, True, True]
+    assert "age × sex\n" in str(made)
+    assert str(made).endswith(f"sex × year    weight {made.weights[1]:g}, matters")
+    assert str(Workload([Item("age", matters=True)])).endswith("age    matters")
+    assert "matters=True" in repr(made.items[1])
+
+
+@pytest.mark.parametrize("matters", ["no", 1, None, [True]])
+def test_the_mark_is_a_bool(matters):
+    with pytest.raises(ArgumentError, match="matters"):
+        Item("age", matters=matters)
+
+
+def test_items_of_the_same_queries_matter_if_one_of_them_does():
+    domain = pg.Domain({"a": 3, "b": 2, "c": 1, "d": 2})
+    for marks in ((True, False), (False, True), (False, False)):
+        items = [Item(clique, matters=mark) for clique, mark in zip([("a", "b"), ("b", "a")], marks, strict=True)]
+        demand = WorkloadDemand.of(domain, [*items, Item(("a", "d"))])
+        assert [(item.clique, item.importance, item.matters) for item in demand.items] == [
+            (("a", "b"), 2.0, any(marks)),
+            (("a", "d"), 1.0, False),
+        ]
+        assert emphasized_tables(demand, domain) == [("a", "b")] * any(marks)
+    summed = pg.Kron({"a": pg.queries.total(3), "b": pg.queries.identity(2), "d": pg.queries.prefix(2)})
+    demand = WorkloadDemand.of(domain, [Item(("a", "b", "d"), summed, matters=True), Item(("a", "b"))])
+    assert emphasized_tables(demand, domain) == [("b", "d")]
+    constant = WorkloadDemand.of(domain, [Item(("a", "c"), matters=True), Item(("a", "b"))])
+    assert emphasized_tables(constant, domain) == []
+
+
+@pytest.mark.parametrize("name", ["aim", "lamp"])
+def test_what_has_no_weight_does_not_matter(name):
+    more = {"records": 5000} if name == "lamp" else {"rounds": 8}
+    mechanism = named_mechanism(name, epsilon=0.5, backend="simulation", **more)
+    pairs = marginals([("age", "sex"), ("sex", "year")])
+    none = Workload([Item(("age", "readmitted"), weight=0.0, matters=True)])
+    first, second = (mechanism.fit(FEW, w, seed=0, progress=False) for w in (pairs, pairs + none))
+    assert [m.clique for m in first.measurements] == [m.clique for m in second.measurements]
+
+
+def test_what_matters_is_measured_ahead_on_recoded_records():
+    def merged(curator, spend):
+        return transforms.merge(curator.domain, ("sex", "year"), "both")
+
+    workload = emphasized(FEW.domain, None, [("age", "readmitted")])
+    for given, fourth in ((workload, "measure"), (None, "select")):
+        inside = AIM(epsilon=0.5, rounds=8, backend="simulation")
+        result = Transformed(mechanism=inside, steps=[merged], share=0).fit(FEW, given, seed=0, progress=False)
+        entries = result.ledger.entries  # the first three are the one-way marginals
+        assert [entry.kind for entry in entries[:4]] == ["measure"] * 3 + [fourth]
+        assert (entries[3].clique == ("age", "readmitted")) == (given is not None)
+
+
+# -- how workloads are emphasized -------------------------------------------------------------------------------------
+
+
+def test_the_weights_of_what_matters():
     made = emphasized(DOMAIN, None, [("readmitted", "age")])
-    assert len(made) == 16
+    assert [item.matters for item in made] == [False] * 15 + [True]
     assert made.items[-1].clique == ("age", "readmitted")
     assert made.items[-1].weight == pytest.approx(2 + 6**1.5)
     half = emphasized(DOMAIN, 0.5 * all_kway(DOMAIN, 2), [("readmitted", "age")])

@@ -47,6 +47,7 @@ def test_a_budget_that_promises_little_is_said(options, said):
 
 TRIPLE = [("a", "b", "c")]
 WEIGHTED = Workload((Item(("a", "b"), None, 1.0), Item(("b", "c"), None, 3.0)))
+MATTERS = Workload((Item(("a", "b"), matters=True),))
 PREFIX = Workload((Item(("b",), pg.queries.prefix(3)),))
 
 
@@ -57,8 +58,9 @@ PREFIX = Workload((Item(("b",), pg.queries.prefix(3)),))
         ("MST", TRIPLE, "pairs at most"),
         ("MST", [("a", "b")], None),
         ("PrivSyn", TRIPLE, "pairs at most"),
-        ("MST", WEIGHTED, "weights and query matrices"),
-        ("Independent", PREFIX, "weights and query matrices"),
+        ("MST", WEIGHTED, "weights, query matrices and marks"),
+        ("Independent", PREFIX, "weights, query matrices and marks"),
+        ("Independent", MATTERS, "weights, query matrices and marks"),
         ("Independent", TRIPLE, None),
         ("MWEM", WEIGHTED, None),
         ("AIM", TRIPLE, None),

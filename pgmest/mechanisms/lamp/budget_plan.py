@@ -61,7 +61,7 @@ class BudgetPlan:
         likely: The least and the largest number of tables that are likely to be measured.
         likely_error: The expected error of these tables on average; None if there are none.
         score_stddev: The standard deviation of the noise in a score (total variation).
-        emphasized: The tables with large weights.
+        emphasized: The tables that matter (`pgmest.workloads.emphasized`).
         ahead: The emphasized tables that are certainly measured, since the budget can carry them.
         too_weak: For each table of which even a strong dependence is not worth its cost value by value, what it takes.
         remedies: Changes that help, with their effect.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG, prominent
+from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.allocation import water_filling
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal
@@ -27,7 +27,7 @@ for `STRONG`."""
 
 
 def emphasized_tables(demand: WorkloadDemand, domain: Domain) -> list[Clique]:
-    """Return the pairs and triples inside the items with large weights, without attributes of one value.
+    """Return the pairs and triples inside the items that matter, without attributes of one value.
 
     >>> from pgmest.workloads import emphasized
     >>> from pgmest.tables.domain import Domain
@@ -36,8 +36,7 @@ def emphasized_tables(demand: WorkloadDemand, domain: Domain) -> list[Clique]:
     >>> emphasized_tables(demand, domain)
     [('sex', 'income')]
     """
-    large = prominent([item.importance for item in demand.items])
-    cliques = [item.clique for item, is_large in zip(demand.items, large, strict=True) if is_large]
+    cliques = [item.clique for item in demand.items if item.matters]
     inside = [part for ways in (2, MOST_WAYS) for clique in cliques for part in combinations(clique, ways)]
     return [part for part in dict.fromkeys(inside) if min(domain.project(part).shape) > 1]
 
@@ -68,7 +67,7 @@ def measure_emphasized(rounds: Rounds) -> None:
     """Measure the emphasized marginals that the budget can carry, before any is scored.
 
     With a public table, scores decide first whether its dependence is used. If scores are too noisy for any pair, all
-    pairs are measured anyway. In both cases the weights alone count.
+    pairs are measured anyway. In both cases only the weights of marginals that matter count.
     """
     mechanism = rounds.mechanism
     tables = emphasized_tables(rounds.demand, rounds.curator.domain)

@@ -110,7 +110,7 @@ class Forecast:
 
     @cached_property
     def emphasized(self) -> list[Clique]:
-        """The pairs and triples with large weights."""
+        """The pairs and triples that matter."""
         return emphasized_tables(self.demand, self.first.domain)
 
     @cached_property

@@ -34,8 +34,8 @@ SHOWN_WEAK = 5
 MOST_WIDTH = 110
 """The largest number of characters in a line of explanations."""
 
-WEIGHTY = " *"
-"""The mark of a table with a large weight."""
+MATTERS = " *"
+"""The mark of a table that matters."""
 
 
 def aligned(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _tables(plan: BudgetPlan) -> Iterator[str]:
 
 
 def _name(plan: BudgetPlan, table: ExpectedTable) -> tuple[str, str]:
-    mark = WEIGHTY if table.clique in plan.emphasized else ""
+    mark = MATTERS if table.clique in plan.emphasized else ""
     return _called(plan, table.clique) + mark, f"{table.cells:,}"
 
 
@@ -165,7 +165,7 @@ def _likely(plan: BudgetPlan) -> Iterator[str]:
         "what follows from the measured ones."
     )
     for clique in plan.ahead:
-        yield f"* {_called(plan, clique)} has a large weight: it is measured in any case, before the others are scored."
+        yield f"* {_called(plan, clique)} matters: it is measured in any case, before the others are scored."
 
 
 def _weak(plan: BudgetPlan) -> Iterator[str]:

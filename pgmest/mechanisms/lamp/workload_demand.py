@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -37,11 +37,13 @@ class DemandItem:
         clique: The attributes, in the domain's order.
         importance: The weight w.
         factors: The matrices of the attributes that are not asked for code by code.
+        matters: Whether the marginals inside are measured first (`pgmest.workloads.Item`).
     """
 
     clique: Clique
     importance: float
     factors: Factors
+    matters: bool = False
 
     def inside(self, part: Clique) -> Factors:
         """Return the factors of some of the attributes."""
@@ -53,7 +55,7 @@ class WorkloadDemand:
     """The demand of a workload.
 
     Attributes:
-        items: The items; those with the same queries are combined.
+        items: The items; those with the same queries are combined, and matter if one of them does.
         attributes: All attributes that occur.
     """
 
@@ -77,8 +79,10 @@ class WorkloadDemand:
                 names.update(item.clique)
                 asked = _asked(item, domain)
                 key = asked.clique, tuple((name, matrix.tobytes()) for name, matrix in sorted(asked.factors.items()))
-                before = found[key].importance if key in found else 0.0
-                found[key] = DemandItem(asked.clique, before + asked.importance, asked.factors)
+                if before := found.get(key):
+                    importance, matters = before.importance + asked.importance, before.matters or asked.matters
+                    asked = replace(before, importance=importance, matters=matters)
+                found[key] = asked
         if not names:
             raise ArgumentError.of("workload", workload, "a workload with a marginal of positive weight")
         return cls(tuple(asked for asked in found.values() if asked.clique), [name for name in domain if name in names])
@@ -135,7 +139,7 @@ def _asked(item: Item, domain: Domain) -> DemandItem:
             importance *= float(np.abs(rows[:, 0]).sum())
         else:
             factors[name] = rows
-    return DemandItem(tuple(name for name in domain if name in names), importance, factors)
+    return DemandItem(tuple(name for name in domain if name in names), importance, factors, item.matters)
 
 
 def _rows(query: MatrixQuery) -> np.ndarray:

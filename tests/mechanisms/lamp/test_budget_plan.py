@@ -114,7 +114,7 @@ def test_tables_that_matter_are_named_with_what_becomes_of_them():
     plan = LAMP(epsilon=1.0, neighbors=pg.privacy.AddRemove(4)).plan(domain, 8000, workload)
     text = " ".join(str(plan).split())
     assert plan.ahead == (("age", "readmitted"),)
-    assert "* age x readmitted has a large weight: it is measured in any case" in text
+    assert "* age x readmitted matters: it is measured in any case" in text
     assert "! code x postal matters, but the budget cannot carry it" in text
     assert plan.to_json()["matters"] == [
         {"clique": ["code", "postal"], "measured": False},

@@ -142,6 +142,8 @@ def test_emphasis_lowers_the_error_of_a_table_and_raises_that_of_others():
     assert set(weighted.ahead) == {("a", "c")}
     assert weighted.if_measured(("a", "c")).error < plain.if_measured(("a", "c")).error
     assert weighted.one_way["b"].error >= plain.one_way["b"].error
+    heavy = forecast(domain, 5000, marginals(combinations(domain, 2), [50.0, *[1.0] * 9]), epsilon=1.0)
+    assert heavy.emphasized == []
 
 
 def test_what_the_budget_cannot_carry_is_not_measured_ahead():
