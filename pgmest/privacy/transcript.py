@@ -19,9 +19,10 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.privacy import exponential
 from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers
+from pgmest.privacy.account import RecordTransform
 from pgmest.privacy.bounded_range import MARGIN, choice_mu
 from pgmest.privacy.budgets import GDP, Budget, Rho
-from pgmest.privacy.curator import Curator, RecordTransform
+from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Entry
 
 ROUNDING = 1e-9

@@ -1,0 +1,267 @@
+"""Accounts: private records, with the ledger that is charged before they are looked at.
+
+`Curator` has the requests; this module pays for them (`payment`), looks at the records and keeps the answers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, Self, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError, LedgerError
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.selection import CellMerging, PaidSelection, latest
+from pgmest.privacy import requests
+from pgmest.privacy.accesses import Access
+from pgmest.privacy.budgets import ApproxDP, Budget, PlannedRho, Rho
+from pgmest.privacy.charge_plan import ChargePlan, PlannedRun
+from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.journal import Journal
+from pgmest.privacy.ledger import Entry, Ledger, amounts
+from pgmest.privacy.ledger_runs import LedgerRun
+from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
+from pgmest.privacy.noise import make_backend
+from pgmest.privacy.one_process import OneProcess
+from pgmest.privacy.payment import Payment
+from pgmest.privacy.relations import Relation, relation_of
+from pgmest.privacy.requests import Question, Request
+from pgmest.privacy.tracebacks import without_frames
+from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
+
+
+class RecordTransform(Protocol):
+    """The interface of a transform to a curator (`pgmest.transforms`). A transform recodes each record separately."""
+
+    def encode(self, data: Dataset) -> Dataset: ...
+
+    def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
+
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None: ...
+
+    def merging(self) -> CellMerging | None: ...
+
+
+class Account(OneProcess):
+    """Private records and the ledger that is charged before they are looked at. `Curator` documents the arguments."""
+
+    def __init__(
+        self,
+        data: Dataset,
+        budget: Budget,
+        *,
+        neighbors: Neighbors | None = None,
+        backend: str = "opendp",
+        seed: int | np.random.Generator | None = None,
+        journal: str | Path | None = None,
+        ledger: str | Path | DatasetLedger | None = None,
+        label: str = "a run",
+        on_charge: Callable[[Self], object] | None = None,
+        structural_zeros: Iterable[Rule] = (),
+        plan: ChargePlan | None = None,
+        threshold_delta: float = 0.0,
+        promise: ApproxDP | None = None,
+    ):
+        if not isinstance(data, Dataset):
+            raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
+        if data.weights is not None:
+            raise DataError(
+                "the records have weights, so one individual may count for any number of records and no sensitivity "
+                "holds. Drop the weights, or draw unweighted records with them first."
+            )
+        self._data = data.remembering()  # mechanisms ask for the same marginals in every round
+        self._backend = make_backend(backend, seed)
+        self._on_charge = on_charge
+        self._measurements: list[LinearMeasurement] = []
+        self._selections: list[PaidSelection] = []
+        self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, for this curator only
+        self._outer: tuple[Self, RecordTransform] | None = None
+        self.structural_zeros: tuple[Rule, ...] = tuple(structural_zeros)
+        """The combinations that cannot occur, which are public."""
+        self.stopped = False
+        """A flag that makes the next request raise KeyboardInterrupt, unpaid; a signal handler may set it."""
+        if not (neighbors is None or isinstance(neighbors, Neighbors)):
+            raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
+        self.neighbors: Neighbors = neighbors_of(data, neighbors)
+        if self.public_total == 0:
+            raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
+        planned = _planned(plan, budget)
+        if plan is not None and promise is not None and not plan.implies(cast(Rho, budget), promise):
+            promise = None
+        self.ledger: Ledger = Ledger(budget, threshold_delta, promise)
+        self._spent_before: Budget = self.ledger.total
+        if ledger is not None and self._backend.insecure:
+            raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
+        relation = relation_of(self.neighbors, data)
+        run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "unit": relation.unit, "backend": backend}
+        self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
+        self._run = self._begin(ledger, relation, label)
+        self._payment = Payment(self.ledger, planned, self._journal, self._run)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes, which are public."""
+        return self._data.domain
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget; for a recoded view (`through`) what was left when it was made."""
+        return self.ledger.budget - self._spent_before
+
+    @property
+    def spent(self) -> Budget:
+        """The part of the budget that was spent."""
+        return self.ledger.total - self._spent_before
+
+    @property
+    def remaining(self) -> Budget:
+        """The part of the budget that is left."""
+        return self.ledger.remaining
+
+    @property
+    def measurements(self) -> tuple[LinearMeasurement, ...]:
+        """All measurements so far, in order."""
+        return tuple(self._measurements)
+
+    @property
+    def selections(self) -> tuple[PaidSelection, ...]:
+        """The latest selections among marginals, with the chosen and the other candidates: all public."""
+        return tuple(self._selections)
+
+    @property
+    def public_total(self) -> int | None:
+        """The number of records if the neighboring relation makes it public (`Replace`), else None."""
+        return self._data.records if isinstance(self.neighbors, Replace) else None
+
+    @property
+    def _outermost(self) -> Self:
+        return self if self._outer is None else self._outer[0]._outermost
+
+    def through(self, transform: RecordTransform) -> Self:
+        """Return a curator of the recoded records with the same ledger, whose budget is what is left of this one's.
+
+        A transform recodes each record separately, so neighbors stay neighbors. The measurements of the new curator
+        also appear among this curator's measurements, in terms of the attributes before the transform, unless the query
+        in these terms is too large to be materialized (`Transform.pull_back`).
+
+        Raises:
+            DomainError: if the transform is of another domain.
+        """
+        self._check_process()
+        recoded = object.__new__(type(self))  # a view that shares the ledger, its lock and the process check
+        recoded.__dict__.update(self.__dict__)
+        with without_frames():
+            recoded._data = transform.encode(self._data).remembering()
+        recoded.structural_zeros = transform.zeros(self.structural_zeros)
+        recoded._spent_before = self.ledger.total
+        recoded._measurements = []
+        recoded._selections = []
+        recoded._memo = WeakKeyDictionary()
+        recoded._outer = self, transform
+        return recoded
+
+    def close(self) -> None:
+        """Close the journal, so that another curator can resume the run, and give back to the dataset's ledger what
+        was not spent.
+
+        If the ledger cannot be written, a warning says so: what was not spent stays reserved, and no answer is lost.
+        """
+        if self._journal is not None:
+            self._journal.close()
+        if self._run is not None and self._in_its_process():
+            try:
+                self._run.end()
+            except LedgerError as error:
+                warnings.warn(f"the unspent budget of the run stays reserved: {error}", stacklevel=2)
+
+    # -- payment and answers ----------------------------------------------------------------------------------------
+
+    def _begin(self, ledger: str | Path | DatasetLedger | None, relation: Relation, label: str) -> LedgerRun | None:
+        """Return the run on the dataset's ledger: the journal's run, or a new one; None without a ledger."""
+        try:
+            if self._journal is not None:
+                self._journal.check_ledger(ledger is not None)
+            if ledger is None:
+                return None
+            opened = ledger if isinstance(ledger, DatasetLedger) else DatasetLedger(ledger)
+            name = None if self._journal is None else self._journal.run
+            run = opened.begin(self.ledger.budget, relation, label, name, self.ledger.delta)
+            if self._journal is not None:
+                self._journal.charges(opened.id)
+            return run
+        except BaseException:
+            if self._journal is not None:
+                self._journal.close()
+            raise
+
+    def _affordable(self, spend: Any, label: str) -> Budget:
+        self._check_process()
+        if self._outermost.stopped:
+            raise KeyboardInterrupt
+        return self.ledger.affordable(spend, label)
+
+    def _request(
+        self, question: Question, cost: Budget, label: str, kind: str, table: Callable[[Dataset], Factor] | None = None
+    ) -> Request:
+        return requests.measurement(question, cost, self.neighbors, self._backend, label, kind, table)
+
+    def _measured(self, request: Request) -> LinearMeasurement:
+        asked = request.question
+        assert asked is not None
+        values = self._pay(request)
+        measurement = LinearMeasurement(values, asked.clique, asked.stddev, asked.query, asked.noise)
+        self._keep(measurement)
+        return measurement
+
+    def _keep(self, measurement: LinearMeasurement) -> None:
+        self._measurements.append(measurement)
+        if self._outer is not None:
+            outer, transform = self._outer
+            before = transform.pull_back(measurement)
+            if before is not None:
+                outer._keep(before)
+
+    def _keep_selection(self, selection: PaidSelection | None) -> None:
+        if selection is None:
+            return
+        self._selections = latest([*self._selections, selection])
+        if self._outer is not None:
+            outer, transform = self._outer
+            merging = transform.merging()
+            recodings = (*selection.recodings, merging)
+            outer._keep_selection(None if merging is None else replace(selection, recodings=recodings))
+
+    def _pay(self, request: Request) -> Any:
+        return self._payment.pay(request, self._look, self._charged)
+
+    def _look(self, entry: Entry, access: Access) -> Any:
+        """Look at the records; no other place does.
+
+        The frames of an exception that leaves here are dropped: their variables hold exact counts and scores, which
+        whatever records the variables of a traceback would write down.
+        """
+        with without_frames():
+            return access.answer(self._data, self._backend, len(self.ledger))
+
+    def _charged(self) -> None:
+        if self._on_charge is not None:
+            self._on_charge(self._outermost)
+
+
+def _planned(plan: ChargePlan | None, budget: Budget) -> PlannedRun | None:
+    """Return the unused part of a plan, or None without a plan.
+
+    Raises:
+        ArgumentError: if there is a plan without a budget of PlannedRho, or such a budget without a plan.
+    """
+    if (plan is not None) != isinstance(budget, PlannedRho):
+        raise ArgumentError("plan= and a budget of PlannedRho belong together: give plan.budget(...), or Rho.")
+    return None if plan is None or not isinstance(budget, PlannedRho) else PlannedRun(plan, budget)
