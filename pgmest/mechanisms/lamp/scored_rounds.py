@@ -1,0 +1,227 @@
+"""Scored rounds: the state of a run of LAMP, and how its rounds score pairs and triples.
+
+`Rounds` measures the candidates that are best by these scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
+from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction
+from pgmest.mechanisms.lamp.dependence import Dependence
+from pgmest.mechanisms.lamp.evidence import Evidence
+from pgmest.mechanisms.lamp.grouped_model import GroupedModel
+from pgmest.mechanisms.lamp.possible_cells import PossibleCells
+from pgmest.mechanisms.lamp.public_tables import PublicTables
+from pgmest.mechanisms.lamp.scorer import ScoreHistory, Scorer
+from pgmest.mechanisms.lamp.scores import scores_stddev
+from pgmest.mechanisms.lamp.screening import screened_pairs
+from pgmest.mechanisms.lamp.shrinkage import ipf, significantly_negative
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
+from pgmest.privacy.allocation import least_error_weights
+from pgmest.privacy.curator import Curator
+from pgmest.tables.domain import Clique
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.lamp.lamp import LAMP
+
+SCORING_THRESHOLD = 2.0
+"""Pairs are scored only if measuring all of them leaves a mean error above this many standard deviations of a score."""
+
+LEAST_RATIO = 4
+"""Pairs are selected before they are scored only if there are more than this many times as many pairs as selections.
+This and the next constant were fixed together with `rounds.SMALL_BUDGET`."""
+SMALL_SCORING = 0.1
+"""The part of a small budget, of what the first one-way marginals leave, for scores, if `scoring_share` is less."""
+
+MOST_TRIPLES, MOST_TRIPLE_CELLS = 500, 100_000
+"""The largest number of scored triples, those whose pairs depend most, and the largest number of cells of a triple."""
+
+DETECTABLE = 0.1
+"""A public table is compared with independence only if scores can detect this mean difference of total variation."""
+
+
+@dataclass(eq=False)
+class ScoredRounds:
+    """The state of a run of `LAMP`, and the scoring of its pairs and triples.
+
+    Attributes:
+        mechanism: The mechanism with its parameters.
+        curator: The curator that releases answers.
+        demand: The demand of the workload.
+        noise_model: The noise of a share.
+        public: The public table, if there is one.
+        possible: The structural zeros, if there are any.
+        public_pairs: The pairs that scores found closer to the public table than to independence.
+        measured_marginals: The measured marginals so far.
+        evidence: The evidence so far.
+        levels: For each attribute, its nested groups of codes.
+        workload_sensitivity: The sensitivity of the workload under the current one-way marginals.
+        small_budget: Whether scores of all pairs would be too noisy, without a public table. Then one-way marginals are
+            measured again first, some pairs are selected and only these are scored, and dependent pairs weigh more.
+        level_of: The level of the groups of each measured pair and triple.
+        dependence: The estimated dependence of pairs and triples.
+        score_history: The scores so far.
+    """
+
+    mechanism: LAMP
+    curator: Curator
+    demand: WorkloadDemand
+    noise_model: NoiseModel
+    public: PublicTables | None = None
+    possible: PossibleCells | None = None
+    public_pairs: tuple[Clique, ...] = ()
+    measured_marginals: list[MeasuredMarginal] = field(default_factory=list)
+    evidence: Evidence = field(init=False)
+    levels: dict[str, tuple[np.ndarray, ...]] = field(init=False)
+    workload_sensitivity: WorkloadSensitivity = field(init=False)
+    level_of: dict[Clique, int] = field(default_factory=dict)
+    dependence: dict[Clique, Dependence] = field(default_factory=dict)
+    small_budget: bool = False
+    score_history: ScoreHistory = field(default_factory=ScoreHistory)
+
+    @property
+    def pairs(self) -> list[Clique]:
+        """The pairs of the workload."""
+        return list(self.demand.pairs)
+
+    @property
+    def _scorer(self) -> Scorer:
+        """The scorer for one release of scores."""
+        spend = self.curator.budget * self._score_share
+        return Scorer(self.curator, self.evidence, self.levels, spend, self.score_history)
+
+    @property
+    def _score_share(self) -> float:
+        """The share of the budget for one release of scores; triples have one release in the last round."""
+        return self._scoring_share / (self.mechanism.rounds + bool(self.demand.triples))
+
+    @property
+    def _scoring_share(self) -> float:
+        """The share of the budget for all scores together."""
+        share = self.mechanism.scoring_share
+        return max(share, SMALL_SCORING * (1 - self.mechanism.first_share)) if self.small_budget else share
+
+    def _scores_are_too_noisy(self) -> bool:
+        """Return whether measuring all pairs and triples of the workload leaves errors below the noise of scores.
+
+        The answer depends on the domain, the workload and the budget only. It is typical of tables with a few cells,
+        such as those of binary attributes.
+        """
+        mechanism, curator, wanted = self.mechanism, self.curator, {**self.demand.pairs, **self.demand.triples}
+        if len(self.demand.triples) > MOST_TRIPLES:
+            return False
+        shapes, importance = [curator.domain.project(clique).shape for clique in wanted], np.array([*wanted.values()])
+        sizes = np.array(
+            [
+                math.prod(shape) * math.sqrt(self.noise_model.variance_ratio(shape) * interaction_fraction(shape))
+                for shape in shapes
+            ]
+        )
+        kind, cliques = type(curator.budget), [()] * len(shapes)
+        weights = np.array(least_error_weights(curator.domain, cliques, kind, importance * sizes))
+        shares = (1 - mechanism.first_share) * weights / weights.sum()
+        errors = MEAN_ABSOLUTE * sizes / np.sqrt(self.noise_model.precision(shares))
+        spend = curator.budget * self._score_share
+        return float(errors.mean()) <= SCORING_THRESHOLD * scores_stddev(len(wanted), spend, curator.neighbors)
+
+    def _score(self, triples: bool) -> None:
+        """Score pairs, and triples if asked for, and update the estimated dependence of those that are not measured."""
+        scorer, expected = self._scorer, self._expected()
+        if not (triples and self.demand.triples):
+            expected = {pair: table for pair, table in expected.items() if pair not in self.level_of}
+        if not expected:
+            return
+        if self.public is not None and not self.evidence.answers and self._can_compare():
+            found = self._compare_with_public(self.public, expected)
+        else:
+            if self.small_budget and not (triples and self.demand.triples):
+                scorer, expected = self._screened(scorer, expected)
+            found = scorer.found([expected])[0].dependence
+        self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
+        if triples:
+            expected = self._expected_triples(self._triple_candidates(), expected)
+            if expected:
+                self.dependence.update(scorer.found([expected], found)[0].dependence)
+
+    def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
+        """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest."""
+        number = len(self.demand.attributes) - 1
+        if len(expected) <= LEAST_RATIO * number:
+            return scorer, expected
+        half = scorer.spend * 0.5
+        joined = None if self.evidence.answers else self.evidence.ties
+        pairs = screened_pairs(scorer, expected, number, half, joined)
+        return replace(scorer, spend=half), {pair: expected[pair] for pair in pairs}
+
+    def _can_compare(self) -> bool:
+        """Return whether the scores of all pairs can detect a mean difference of `DETECTABLE`.
+
+        Otherwise the comparison is left out, since twice as many scores have more noise.
+        """
+        spend, count = self.curator.budget * self._score_share, len(self.pairs)
+        stddev = scores_stddev(4 * count, spend, self.curator.neighbors)
+        return 2 * math.sqrt(2 / count) * stddev <= DETECTABLE * 2 * self.evidence.total
+
+    def _compare_with_public(
+        self, public: PublicTables, independent: dict[Clique, np.ndarray]
+    ) -> dict[Clique, Dependence]:
+        """Return the dependence of each pair from independence or from its public table, whichever is closer.
+
+        Both are scored in one release. The pairs that are closer to the public table become `public_pairs`.
+        """
+        public.prepare(self.pairs)
+        tables = {pair: public.pair(pair, *map(self.evidence.counts, pair)) for pair in self.pairs}
+        scorer = self._scorer
+        alone, beside = scorer.found([independent, tables])
+        differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
+        errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
+        nearer = significantly_negative(differences, errors, whole=-2.0, alone=1.0)
+        self.public_pairs = tuple(pair for pair in self.pairs if pair in nearer)
+        return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.public_pairs}}
+
+    def _expected(self) -> dict[Clique, np.ndarray]:
+        """Return the table of each pair under the current model."""
+        if not self.evidence.answers:
+            return self.evidence.expected(self.pairs)
+        model = GroupedModel.of(self.evidence, self.mechanism.max_megabytes)
+        return dict(zip(self.pairs, model.tables(self.pairs), strict=True))
+
+    def _triple_candidates(self) -> list[Clique]:
+        """Return the triples that may be measured, whose pairs all depend, by decreasing dependence of these.
+
+        The list is empty if the noise of scores is larger than the mean dependence of the pairs: the interaction
+        of three attributes is rarely stronger than that of two, so the budget is better spent on pairs.
+        """
+        domain, strength = self.curator.domain, {pair: found.whole for pair, found in self.dependence.items()}
+        possible = [
+            triple
+            for triple in self.demand.triples
+            if domain.size(triple) <= MOST_TRIPLE_CELLS
+            and min(domain.project(triple).shape) > 1
+            and all(strength.get(pair, 0.0) > 0 for pair in combinations(triple, 2))
+        ]
+        possible.sort(key=lambda triple: -sum(strength[pair] for pair in combinations(triple, 2)))
+        candidates = possible[:MOST_TRIPLES]
+        inside = [strength[pair] for triple in candidates for pair in combinations(triple, 2)]
+        return candidates if inside and self._scorer.stddev(candidates) <= float(np.mean(inside)) else []
+
+    def _expected_triples(self, triples: Sequence[Clique], pairs: dict[Clique, np.ndarray]) -> dict[Clique, np.ndarray]:
+        """Return the maximum-entropy table of each triple given its pairs under the current model."""
+        found = {}
+        for triple in triples:
+            margins = {axes: pairs[triple[axes[0]], triple[axes[1]]] for axes in combinations(range(3), 2)}
+            start = np.multiply.outer(margins[0, 1], self.evidence.counts(triple[2])) / self.evidence.total
+            if self.possible is not None:
+                start = np.where(self.evidence.expected([triple])[triple] > 0, start, 0.0)
+            found[triple] = ipf(start, margins)
+        return found
