@@ -13,7 +13,8 @@ from pgmest.data.frames import collected
 from pgmest.data.values import Values
 from pgmest.errors import percent_text
 from pgmest.schema.encoding import read_in_engine
-from pgmest.schema.engine import EngineColumn, kept_apart, within_limits
+from pgmest.schema.engine import EngineColumn
+from pgmest.schema.engine_frames import kept_apart, within_limits
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.impossible_rows import ImpossibleRows, count_impossible_in_engine, impossible_rows
 from pgmest.schema.orders import Order, order_text

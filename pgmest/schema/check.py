@@ -26,7 +26,8 @@ from pgmest.schema.column_check import ALARMING, ColumnCheck
 from pgmest.schema.detail import Detail
 from pgmest.schema.dropped_rows import DroppedRows
 from pgmest.schema.encoding import read_in_engine
-from pgmest.schema.engine import EngineColumn, within_limits
+from pgmest.schema.engine import EngineColumn
+from pgmest.schema.engine_frames import within_limits
 from pgmest.schema.unit import Persons, Unit
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy as np
 
 from pgmest.data.frames import collected
 from pgmest.errors import percent_text, plural
-from pgmest.schema.engine import EngineColumn, within_limits
+from pgmest.schema.engine import EngineColumn
+from pgmest.schema.engine_frames import within_limits
 from pgmest.schema.unit import Unit, person_in_engine
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from pgmest.errors import DataError
 from pgmest.schema.bins import bin_expression
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.engine import EngineColumn, Reading, kept_apart, within_limits
+from pgmest.schema.engine import EngineColumn, Reading
+from pgmest.schema.engine_frames import kept_apart, within_limits
 from pgmest.schema.grid import Grid
 from pgmest.schema.later import Later
 from pgmest.schema.related import RelatedColumn

@@ -7,7 +7,6 @@ distinct value once, read here, and sent back as a table of codes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,9 +15,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pgmest.data.dates import DAY, PER_DAY, limits
+from pgmest.data.dates import DAY, PER_DAY
 from pgmest.data.frames import collected
 from pgmest.data.values import Unread, time_text
+from pgmest.schema.engine_expressions import (
+    FIELDS,
+    calendar,
+    cast_valid,
+    days_of,
+    fixed_fields,
+    look_up,
+    number_text,
+    whole_below,
+    written_floats,
+    zero_or_one,
+)
 from pgmest.schema.readings import (
     BLANKS,
     EPOCHS,
@@ -51,77 +62,9 @@ PLAIN_LABELS = ("false", "true", "f", "t", "no", "yes", "n", "y", "0", "1")
 """Labels whose small letters are the same in every engine."""
 
 ISO_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])"
-FIELDS = {
-    "Y": ("[0-9]{4}", 4),
-    "m": ("[0-9]{2}", 2),
-    "d": ("[0-9]{2}", 2),
-    "H": ("(?:[01][0-9]|2[0-3])", 2),
-    "M": ("[0-5][0-9]", 2),
-    "S": ("[0-5][0-9]", 2),
-}
-"""The fields of date formats that an engine reads if they have all their digits: pattern and width."""
-FEW = 8
-"""The most keys that are compared one after another: DuckDB plans a look-up as a join, and takes 0.1 s for each."""
 
-
-DUCKDB_LIMITS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), ("0001-01-01 (BC)", "10000-01-01")),
-    "TIMESTAMP WITH TIME ZONE": ("0001-01-01 (BC) 00:00:00+00", "10000-01-01 00:00:00+00"),
-    "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 23:47:16.854775806"),
-    **dict.fromkeys(("TIME", "TIME_NS"), ("00:00:00", "24:00:00")),
-}
-"""The least and the greatest value of each of DuckDB's types of dates and times that its functions can take."""
-
-
-def within_limits(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return a frame whose dates and times are clipped as `pgmest.data.dates` clips them.
-
-    Beyond, polars panics, and DuckDB stops with an error, or has no year for a date.
-    """
-    import narwhals as nw
-
-    if frame.implementation.is_polars():
-        clipped = [
-            _clipped(name, kind) for name, kind in frame.collect_schema().items() if kind in (nw.Date, nw.Datetime)
-        ]
-        return frame.with_columns(*clipped) if clipped else frame
-    if not frame.implementation.is_duckdb():
-        return frame
-    relation: Any = frame.to_native()
-    columns = []
-    for name, kind in zip(relation.columns, map(str, relation.types), strict=True):
-        quoted = quoted_name(name)
-        if kind == "TIMESTAMPTZ_NS":  # narwhals does not know this type, and microseconds hold all of its days
-            columns.append(f"{quoted}::timestamptz as {quoted}")
-            continue
-        least, most = (f"'{limit}'::{kind}" for limit in DUCKDB_LIMITS.get(kind, ("", "")))
-        clipped = f"case when {quoted} is not null then least(greatest({quoted}, {least}), {most}) end"
-        exact = f"({clipped})::timestamp" if kind in ("TIMESTAMP_S", "TIMESTAMP_MS") else clipped
-        columns.append(f"{exact} as {quoted}" if kind in DUCKDB_LIMITS else quoted)
-    return nw.from_native(relation.select(", ".join(columns)))
-
-
-def kept_apart(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return a frame whose columns DuckDB computes once, however often what follows refers to them.
-
-    Its optimizer would put the expression of a column wherever the column stands, and again in what refers to that; a
-    limit, here of more rows than there can be, stops it.
-    """
-    return frame.head(2**62) if frame.implementation.is_duckdb() else frame
-
-
-def _clipped(name: str, kind: Any) -> Any:
-    """Return a column of dates or times of polars, clipped."""
-    import narwhals as nw
-
-    zoned = getattr(kind, "time_zone", None) is not None  # then the clock of the zone must not overflow either
-    low, high = limits("D" if kind == nw.Date else kind.time_unit, spare=PER_DAY["ns"] if zoned else 1)
-    return nw.col(name).cast(nw.Int64).clip(low, high).cast(kind)
-
-
-def quoted_name(name: str) -> str:
-    """Return a name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
+NONE = 2 * LIMIT
+"""The number for what is no date."""
 
 
 class EngineFound(NamedTuple):
@@ -227,7 +170,7 @@ class EngineColumn:
         if self.form == "boolean":
             return nw.when(self.value).then(nw.lit("true")).when(~self.value).then(nw.lit("false"))
         if self.form == "real":
-            whole = _written(self.value)
+            whole = number_text(self.value)
             return nw.when(whole.is_null()).then(self.value.cast(nw.String)).otherwise(whole)
         return self.text
 
@@ -252,14 +195,14 @@ class EngineColumn:
         if self.form == "text" and (numbers or not set(folded) <= set(PLAIN_LABELS)):
             return self._looked_up(known, folded, numbers)
         if self.form in ("text", "integer"):
-            codes = _mapped(self.text, known, -1, nw.Int64)
-            again = _mapped(self.text.str.to_lowercase(), folded, -1, nw.Int64)
+            codes = look_up(self.text, known, -1, nw.Int64)
+            again = look_up(self.text.str.to_lowercase(), folded, -1, nw.Int64)
             return nw.when(codes >= 0).then(codes).otherwise(again) if folded else codes
         if self.form == "boolean":
             codes = [code_of("true", known, folded), code_of("false", known, folded)]
             return nw.when(self.value).then(nw.lit(codes[0])).otherwise(nw.lit(codes[1]))
         if self.form == "real":
-            return _mapped(self.value, _written_floats({**folded, **known}), -1, nw.Int64)
+            return look_up(self.value, written_floats({**folded, **known}), -1, nw.Int64)
         if self.form == "unread":
             return nw.lit(-1)
         return self._by_value(lambda value: code_of(text_of(value), known, folded), -1, nw.Int64)
@@ -268,7 +211,7 @@ class EngineColumn:
         """The codes of texts, of which those not known as they stand are looked up here."""
         import narwhals as nw
 
-        codes = _mapped(self.text, known, -1, nw.Int64)
+        codes = look_up(self.text, known, -1, nw.Int64)
         maybe = codes < 0 if folded else (codes < 0) & self.text.str.contains(DECIMALS)
         again = self._others(maybe, lambda text: code_of(text, known, folded, numbers), nw.Int64, -1)
         return nw.when(codes >= 0).then(codes).otherwise(again)
@@ -280,9 +223,9 @@ class EngineColumn:
         if self.form in ("text", "decimal"):
             return self._whole_of_text()
         if self.form == "boolean":
-            return Reading(_zero_or_one(self.value), nw.lit(False), nw.lit(False))
+            return Reading(zero_or_one(self.value), nw.lit(False), nw.lit(False))
         if self.form == "real":
-            return Reading(_floor(self.value), nw.lit(False), self.value.floor() != self.value)
+            return Reading(whole_below(self.value), nw.lit(False), self.value.floor() != self.value)
         if self.form == "integer":
             return Reading(self._limited(), nw.lit(False), nw.lit(False))
         return Reading(nw.lit(0), nw.lit(True), nw.lit(False))
@@ -294,11 +237,11 @@ class EngineColumn:
         if self.form in ("text", "decimal"):
             plain = self.text.str.contains(PLAIN)
             rest = self._others(~plain & self.text.str.contains(ANY), real_of, nw.Float64)
-            number = _cast(self.text, plain, nw.Float64)
+            number = cast_valid(self.text, plain, nw.Float64)
             return Reading(nw.when(plain).then(number).otherwise(rest), ~self.text.str.contains(ANY), nw.lit(False))
         if self.form in ("date", "time", "unread"):
             return Reading(nw.lit(0.0), nw.lit(True), nw.lit(False))
-        number = _zero_or_one(self.value) if self.form == "boolean" else self.value
+        number = zero_or_one(self.value) if self.form == "boolean" else self.value
         return Reading(number.cast(nw.Float64), nw.lit(False), nw.lit(False))
 
     def steps(self, form: str | None, seconds: int) -> Reading:
@@ -349,7 +292,7 @@ class EngineColumn:
         import narwhals as nw
 
         date = nw.col(self.name).dt
-        days = _days(date.year(), date.ordinal_day())
+        days = days_of(date.year(), date.ordinal_day())
         if seconds == DAY or self.kind != nw.Datetime:
             return days * (DAY // seconds)
         return days * (DAY // seconds) + self._clock() // seconds
@@ -383,10 +326,10 @@ class EngineColumn:
 
         text, short = self.text, self.text.str.replace_all(r"\.0*$", "")
         digits, plain = short.str.contains(DIGITS), text.str.contains(PLAIN) & ~short.str.contains(r"^[+-]?[0-9]+$")
-        number = _cast(text, plain, nw.Float64)
+        number = cast_valid(text, plain, nw.Float64)
         rest = self._others(text.str.contains(ANY) & ~digits & ~plain, lambda value: _first(whole_of(value)), nw.Int64)
-        whole = _cast(short, digits, nw.Int64)
-        found = nw.when(digits).then(whole).otherwise(nw.when(plain).then(_floor(number)).otherwise(rest))
+        whole = cast_valid(short, digits, nw.Int64)
+        found = nw.when(digits).then(whole).otherwise(nw.when(plain).then(whole_below(number)).otherwise(rest))
         fractional = nw.when(plain).then(number.floor() != number).otherwise(nw.lit(False))
         return Reading(found, ~text.str.contains(ANY), fractional)
 
@@ -397,9 +340,9 @@ class EngineColumn:
         if starts:
             plain = self.text.str.contains(pattern)
             year, month, day = (
-                _cast(self.text.str.slice(starts[field], FIELDS[field][1]), plain, nw.Int64) for field in "Ymd"
+                cast_valid(self.text.str.slice(starts[field], FIELDS[field][1]), plain, nw.Int64) for field in "Ymd"
             )
-            number, valid = _calendar(year, month, day)
+            number, valid = calendar(year, month, day)
             plain = plain & valid
         else:
             plain, number = self.text.is_null(), nw.lit(NONE)  # none is read by the engine
@@ -411,15 +354,15 @@ class EngineColumn:
 
     def _others(self, condition: Any, read: Callable[[str], Any], kind: Any, default: Any = 0) -> Any:
         """Return the readings of the texts for which the condition holds, made here."""
-        return _mapped(self.text, {text: read(text) for text in self._distinct(condition)}, default, kind)
+        return look_up(self.text, {text: read(text) for text in self._distinct(condition)}, default, kind)
 
     def _by_value(self, read: Callable[[Any], Any], default: Any, kind: Any) -> Any:
         """Return the readings of all values, made here once for each distinct value."""
         import narwhals as nw
 
-        column = _written(self.value) if self.form == "real" else self.text
+        column = number_text(self.value) if self.form == "real" else self.text
         texts = self._distinct(~nw.col(self.name).is_null(), column)
-        return _mapped(column, {text: read(self._parsed(text)) for text in texts}, default, kind)
+        return look_up(column, {text: read(self._parsed(text)) for text in texts}, default, kind)
 
     def _parsed(self, text: str) -> Any:
         """Return what the engine wrote as a value of Python; as bytes, which are never read, where that fails."""
@@ -435,93 +378,6 @@ class EngineColumn:
         column = self.text if column is None else column
         found = collected(self.frame.filter(condition).select(column.alias(self.name)).unique())
         return [text for text in found[self.name].to_list() if text is not None]
-
-
-NONE = 2 * LIMIT
-"""The number for what is no date."""
-
-
-def fixed_fields(form: str) -> tuple[str, dict[str, int]]:
-    """The pattern of a date format whose fields have fixed places, and where year, month and day start; {} for others.
-
-    >>> fixed_fields("%d.%m.%Y")[1], fixed_fields("%d %b %Y")[1]
-    ({'d': 0, 'm': 3, 'Y': 6}, {})
-    """
-    pattern, starts, place = "^", dict[str, int](), 0
-    for percent, field, literal in re.findall(r"(%)(.)|([^%])", form, re.DOTALL):
-        if percent and (field not in FIELDS or field in starts):
-            return "", {}
-        if percent:
-            starts[field] = place
-        pattern += FIELDS[field][0] if percent else re.escape(literal)
-        place += FIELDS[field][1] if percent else 1
-    return (f"{pattern}$", starts) if {"Y", "m", "d"} <= set(starts) and form.isascii() else ("", {})
-
-
-def _mapped(column: Any, known: Mapping[Any, Any], default: Any, kind: Any) -> Any:
-    """Return an expression of the number of each value, and the default for values not known and for null."""
-    import narwhals as nw
-
-    known = {value: number for value, number in known.items() if number is not None and number != default}
-    if len(known) > FEW:
-        return column.replace_strict(list(known), list(known.values()), default=default, return_dtype=kind)
-    mapped = nw.lit(default)
-    for value, number in known.items():
-        mapped = nw.when(column == value).then(nw.lit(number)).otherwise(mapped)
-    return mapped.cast(kind)
-
-
-def _cast(text: Any, valid: Any, kind: Any) -> Any:
-    """Texts as numbers; 0 for those that are not valid, as some engines stop at texts that are no numbers."""
-    import narwhals as nw
-
-    return nw.when(valid).then(text).otherwise(nw.lit("0")).cast(kind)
-
-
-def _floor(number: Any) -> Any:
-    """The whole number below a float, at most `LIMIT` in size."""
-    import narwhals as nw
-
-    high, low = number >= float(LIMIT), number <= -float(LIMIT)
-    inside = nw.when(~high & ~low).then(number).floor().cast(nw.Int64)
-    return nw.when(high).then(nw.lit(LIMIT)).otherwise(nw.when(low).then(nw.lit(-LIMIT)).otherwise(inside))
-
-
-def _zero_or_one(value: Any) -> Any:
-    import narwhals as nw
-
-    return nw.when(value).then(nw.lit(1)).otherwise(nw.lit(0))
-
-
-def _calendar(year: Any, month: Any, day: Any) -> tuple[Any, Any]:
-    """Return the days since 1970-01-01, and whether there is such a day."""
-    leap = _zero_or_one((year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)))
-    second, later = _zero_or_one(month == 2), _zero_or_one(month > 2)
-    last = 30 + (month + month // 8) % 2 - second * (2 - leap)
-    before = (month * 367 - 362) // 12 - later * (2 - leap)
-    valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= last)
-    return _days(year, before + day), valid
-
-
-def _days(year: Any, ordinal: Any) -> Any:
-    """Days since 1970-01-01 by the calendar's rule: engines have no common function for it."""
-    import narwhals as nw
-
-    years = year.cast(nw.Int64) - 1
-    return years * 365 + years // 4 - years // 100 + years // 400 + ordinal.cast(nw.Int64) - 719_163
-
-
-def _written(number: Any) -> Any:
-    """Floats as texts, whole ones as whole numbers; null for those that no date is written as."""
-    import narwhals as nw
-
-    whole = (number.floor() == number) & (number > -1e15) & (number < 1e15)
-    return nw.when(whole).then(number).cast(nw.Int64).cast(nw.String)
-
-
-def _written_floats(known: Mapping[str, int]) -> dict[float, int]:
-    """The floats that are written as one of the texts."""
-    return {float(text): code for text, code in known.items() if text_of(real_of(text)) == text}
 
 
 def _first(found: tuple[int, bool] | None) -> int | None:

@@ -23,7 +23,8 @@ import numpy as np
 
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, DataError
-from pgmest.schema.engine import EngineColumn, quoted_name
+from pgmest.schema.engine import EngineColumn
+from pgmest.schema.engine_frames import quoted_name
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import encoded_text, text_of
 
