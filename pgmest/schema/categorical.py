@@ -29,14 +29,15 @@ PADDED = re.compile(r"0[0-9]{1,17}|[0-9]{1,17}\.0+")
 
 @dataclass(frozen=True)
 class Categorical(SchemaColumn):
-    """A column whose values are listed, with a code for all others if `other` gives it a label.
+    """A column whose values are listed, with a code for all others if `other` gives it a label, which is foreseen, too.
 
     Values match by how they are written (`readings.text_of`): numbers the listed text, text the listed number; true
     and false in capitals or small letters.
 
-    A listed number also meets text with more decimals, 22 the text 22.0. A listed text of digits meets the number that
-    a library made of it, 02139 the number 2139, unless another listed text is that number, too. With `outside: clip` a
-    number that is not listed counts as the nearest one in a list of numbers, and any other value as the first one.
+    A listed number also meets text with more decimals or an exponent, 22 the texts 22.0 and 2.2e1. A listed text of
+    digits meets the number that a library made of it, 02139 the number 2139, unless another listed text is that number,
+    too. With `outside: clip` a number that is not listed counts as the nearest one in a list of numbers, and any other
+    value as the first one.
 
     Attributes:
         values: the listed ones.
@@ -166,7 +167,8 @@ class Categorical(SchemaColumn):
     @cached_property
     def _known(self) -> dict[str, int]:
         listed = {written(value): code for code, value in enumerate(self.values)} | dict(self.spellings)
-        return {**self._shortened, **listed}
+        others = {} if self.other is None else {written(self.other): len(self.values)}
+        return {**others, **self._shortened, **listed}
 
     @cached_property
     def _shortened(self) -> dict[str, int]:

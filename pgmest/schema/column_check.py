@@ -101,7 +101,7 @@ class ColumnCheck:
     @property
     def used(self) -> int:
         """The number of values or bins that occur."""
-        return int(np.count_nonzero(self.counts[FORESEEN]))
+        return int(np.count_nonzero(self.counts[FORESEEN, : self.codes]))
 
     @property
     def commonest(self) -> tuple[str, float]:
@@ -164,7 +164,7 @@ class ColumnCheck:
             yield f"{percent_text(crowd, 1)} are in {place}, although they differ: make bins where the values are"
         elif self._crowded:
             yield f"{percent_text(crowd, 1)} are in one of {self.codes:,} bins, {label}: make bins where the values are"
-        elif self.used == 1 and self.kept == 1 and self.codes > 1:
+        elif np.count_nonzero(self.counts[FORESEEN]) == 1 and self.kept == 1 and self.codes > 1:
             yield f"all values are {label}, one of {self.codes:,} codes: the column says nothing"
 
     def _swallowed(self) -> Iterator[str]:

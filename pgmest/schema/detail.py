@@ -35,7 +35,8 @@ PADDED = r"^[+-]?0[0-9]+$"
 """Whole numbers with leading zeros, which numbers do not keep."""
 
 TIMED = r"[T ](?:[0-9]?[1-9]|[12]0):[0-9]|[T ]0?0:[0-9:.]*[1-9]"
-"""Texts with a time of day other than midnight."""
+MIDNIGHT = r"[T ]12:00(?::00(?:\.0*)?)? ?[Aa][Mm]"
+"""Texts with a time of day other than midnight: those of the first pattern that are not of the second."""
 
 
 @dataclass
@@ -144,7 +145,11 @@ def _beyond_decimals(units: Any) -> Any:
 def _timed(values: Values) -> int:
     if values.array.dtype.kind == "M":
         return int((values.array != values.array.astype("M8[D]")).sum())
-    return _how_many(values, lambda value: _matches(TIMED, text_of(value) or ""))
+    return _how_many(values, lambda value: _is_timed(text_of(value) or ""))
+
+
+def _is_timed(text: str) -> bool:
+    return _matches(TIMED, text) and not _matches(MIDNIGHT, text)
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -155,7 +160,7 @@ def _timed_in_engine(held: EngineColumn) -> nw.Expr:
     import narwhals as nw
 
     if held.form == "text":
-        return held.text.str.contains(TIMED)
+        return held.text.str.contains(TIMED) & ~held.text.str.contains(MIDNIGHT)
     if held.kind != nw.Datetime:
         return nw.lit(False)
     time = nw.col(held.name).dt

@@ -235,9 +235,10 @@ def _numbers(
 
 
 def _numbers_of(column: Grid, array: np.ndarray) -> np.ndarray:
-    """Return the number of each row, NaN for none."""
+    """Return the number of each row, NaN for none and for an infinite one."""
     found, read = column.raw_numbers(Values.of(array))
-    return np.where(read, found.astype(np.float64), np.nan)
+    numbers = found.astype(np.float64)
+    return np.where(read & np.isfinite(numbers), numbers, np.nan)
 
 
 def _relations(
@@ -287,7 +288,8 @@ def _units(guesses: Mapping[str, Guess]) -> Iterator[str]:
     """Yield comments that propose the columns of repeated identifiers as the unit of privacy."""
     found = {name: one.identifier.rows for name, one in guesses.items() if one.identifier}
     named = {name: named_as_identifier(name) + named_after_persons(name) for name in found}
-    likely = [name for name, rows in found.items() if sum(rows) >= (1 if named[name] else ROWS_OF_UNIT) * len(rows) > 0]
+    several = {name: rows for name, rows in found.items() if rows and rows[-1] > 1}
+    likely = [name for name, rows in several.items() if named[name] or sum(rows) >= ROWS_OF_UNIT * len(rows)]
     for name in sorted(likely, key=lambda name: (-named[name], -len(found[name])))[:MOST_UNITS]:
         rows = found[name]
         yield (

@@ -57,7 +57,7 @@ ANY = (
 )
 """Numbers that `readings.real_of` reads."""
 
-DECIMALS = r"^-?[0-9]+\.[0-9]*$"
+DECIMALS = r"^-?[0-9]+(\.[0-9]*|\.?[0-9]*[eE]\+?[0-9]+)$"
 PLAIN_LABELS = ("false", "true", "f", "t", "no", "yes", "n", "y", "0", "1")
 """Labels whose small letters are the same in every engine."""
 

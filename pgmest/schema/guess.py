@@ -229,7 +229,7 @@ def _with_odd(found: Guess, odd: Tally, kind: str) -> Guess:
     if odd.distinct <= MOST_MARKERS:
         words = sorted(odd.values)
         notes = [
-            f"{quoted(word)} ({rows:,} ROWS) IS NOT {kind}, AND BECOMES MISSING."
+            f"{quoted(word)} ({rows:,} {'ROW' if rows == 1 else 'ROWS'}) IS NOT {kind}, AND BECOMES MISSING."
             for word, rows in zip(odd.values, odd.counts, strict=True)
             if re.search(r"\d", word)
         ]

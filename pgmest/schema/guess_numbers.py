@@ -46,6 +46,8 @@ TOP_CODE = (
     r"[>≥]?\s*(\d+)\s*(?:\+|plus|(?:years? |yrs? )?(?:and|or|&) (?:over|older|more|above|greater|up))|[>≥]\s*(\d+)"
 )
 """The texts of a top bin, such as 85+ and "85 and over"."""
+BELOW = r"[<≤]=?\s*\d+(?:[.,]\d+)?"
+"""The texts of values below what a device detects, such as <0.5."""
 
 
 @dataclass(frozen=True)
@@ -145,19 +147,24 @@ def _enough(numbers: Tally, odd: Tally) -> bool:
     """Return whether the values beside numbers are few, or a few words."""
     if not odd.distinct:
         return True
-    if odd.texts.str.fullmatch(TOP_CODE).any():
+    if (_tops(odd) >= numbers.values.max(initial=-np.inf)).any():
         return False
     rows = numbers.rows + odd.rows
     if odd.rows <= (1 - ENOUGH_NUMBERS) * rows:
         return True
-    words = not odd.texts.str.contains(r"\d").any() and odd.distinct <= MOST_MARKERS
+    words = odd.texts.str.fullmatch(rf"\D*|{BELOW}").all() and odd.distinct <= MOST_MARKERS
     return words and 2 * odd.rows <= rows and numbers.distinct >= MANY_NUMBERS
+
+
+def _tops(odd: Tally) -> np.ndarray:
+    """Return the number of each text of a top bin, NaN for other texts."""
+    found = odd.texts.str.extract(f"^(?:{TOP_CODE})$")
+    return found[0].fillna(found[1]).astype(float).to_numpy()
 
 
 def _with_top(numbers: Tally, odd: Tally, ignore: tuple[str, ...]) -> Numbers | None:
     """Return the numbers with a text such as 85+ read as the greatest of them; None if there is none."""
-    found = odd.texts.str.extract(f"^(?:{TOP_CODE})$")
-    tops = found[0].fillna(found[1]).astype(float).to_numpy()
+    tops = _tops(odd)
     is_top = ~np.isnan(tops)
     if numbers.distinct <= MOST_CODES or not is_top.any() or (tops[is_top] < numbers.values.max()).any():
         return None

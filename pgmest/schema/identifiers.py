@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.errors import percent_text
+from pgmest.schema.guess_numbers import MOST_POINTS
 from pgmest.schema.tally import Tally
 
 FEWEST_ROWS = 20
@@ -194,6 +195,8 @@ def _named(name: str, tally: Tally) -> Identifier | None:
 
 
 def _repeated(reason: str, tally: Tally) -> Identifier:
+    if tally.distinct == tally.rows:
+        return Identifier(f"{reason}: ITS {tally.rows:,} VALUES ALL DIFFER")
     each = tally.rows / tally.distinct
     text = f"{reason}: ITS {tally.distinct:,} VALUES HAVE {each:.2g} ROWS EACH ON AVERAGE"
     return Identifier(text, tuple(np.sort(tally.counts).tolist()))
@@ -245,8 +248,8 @@ def are_codes(name: str, tally: Tally) -> bool:
     numbers = np.sort(tally.values.astype(np.float64))
     if set(words_of(name)) & {"fips", "zip", "zipcode", "postcode", "plz", "puma", "naics", "isco", "icd", "tract"}:
         return True
-    span = np.ptp(numbers)
-    if tally.rows < 5 * tally.distinct or span < 10 * tally.distinct or numbers[0] < 0 or _round(numbers):
+    span, fewer = np.ptp(numbers), np.sort(tally.counts)[:-MOST_POINTS]  # the commonest may be points of amounts
+    if fewer.sum() < 5 * len(fewer) or span < 10 * tally.distinct or numbers[0] < 0 or _round(numbers):
         return False
     if np.gcd.reduce(numbers.astype(np.int64)) > 2:
         return False

@@ -30,7 +30,8 @@ LIMIT = 10**18
 WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?")
 DECIMALS = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*")
-"""Numbers that a listed number may be written as, with more decimals than it needs."""
+EXPONENT = re.compile(r"-?(?:[1-9]\.?[0-9]*)[eE]\+?[0-9]{1,2}")
+"""Numbers that a listed number may be written as: with more decimals than it needs, or an exponent, as R does."""
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=$|[T ])")
 CLOCK = re.compile(
@@ -84,11 +85,13 @@ def code_of(
 
 
 def trimmed(text: str) -> str:
-    """Return a number without zeros at the end of its decimals, as `text_of` writes numbers; any other text as it is.
+    """Return a number without an exponent and zeros at the end of its decimals, as `text_of` does; other texts as such.
 
-    >>> trimmed("22.0"), trimmed("17.50"), trimmed("007.0"), trimmed("v1.0")
-    ('22', '17.5', '007.0', 'v1.0')
+    >>> trimmed("22.0"), trimmed("17.50"), trimmed("1e+05"), trimmed("007.0"), trimmed("v1.0")
+    ('22', '17.5', '100000', '007.0', 'v1.0')
     """
+    if EXPONENT.fullmatch(text):
+        return text_of(float(text)) or text
     if not DECIMALS.fullmatch(text):
         return text
     short = text.rstrip("0").rstrip(".")

@@ -158,7 +158,7 @@ WRITTEN = pd.DataFrame(
         "member": ["JA", "Nein", "jo", "yes", "0", "NO"],
     }
 )
-CODES = [[0, 1, 1, 3, 4, 3], [0, 1, 2, 0, 0, 0], [0, 0, 1, 1, 2, 0], [1, 0, 1, 1, 0, 0]]
+CODES = [[0, 1, 1, 3, 4, 1], [0, 1, 2, 0, 0, 0], [0, 0, 1, 1, 2, 0], [1, 0, 1, 1, 0, 0]]
 
 
 @pytest.mark.parametrize("engine", [lambda t: t, lambda t: pl.from_pandas(t).lazy(), duckdb.from_df])

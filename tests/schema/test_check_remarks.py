@@ -231,3 +231,23 @@ def test_equal_values_in_a_bin_of_their_own_are_no_alarm():
     assert crowded.alarming
     assert "make bins where the values are" not in str(alone)
     assert not alone.alarming
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_label_of_others_is_foreseen(engine):
+    described = "{type: categorical, values: [a, b], other: other}"
+    frame = pd.DataFrame({"x": ["a", "b", "other", "other"]})
+    found = Schema.parse(f"columns:\n  x: {described}\n").check(engine(frame))
+    assert not found.remarks()
+    assert (found.columns[0].kept, found.columns[0].used, found.columns[0].other) == (1, 2, 0)
+    assert not one_column(described, ["a", "other"], engine)
+    assert "capitals only" in one_column(described, ["a", "B"], engine)[0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_midnight_of_a_clock_of_twelve_hours_is_no_time_of_day(engine):
+    described = '{type: date, min: 2020-01-01, max: 2020-12-31, format: "%m/%d/%Y %I:%M:%S %p"}'
+    midnights = ["01/02/2020 12:00:00 AM", "01/03/2020 12:00:00 AM"]
+    assert not one_column(described, midnights * 20, engine)
+    for time in ("12:00:00 PM", "12:30:00 AM", "01:00:00 AM"):
+        assert "time of day" in one_column(described, [*midnights, f"01/02/2020 {time}"], engine)[0]

@@ -447,3 +447,54 @@ def test_what_holds_by_accident_is_not_proposed():
     table["near"] = np.arange(300) // 2
     assert "determines" not in draft(table)
     assert "determines" not in draft(table.head(12))
+
+
+# -- drafts of files of offices ---------------------------------------------------------------------------------------
+
+
+def test_a_few_zeros_do_not_make_codes_of_amounts():
+    draws = rng()
+    debts = np.where(draws.random(ROWS) < 0.9, 0, draws.integers(1000, 200_000, ROWS))
+    lines, schema = one(debts)
+    assert "type: integer" in lines
+    assert "points: [0]" in lines
+    assert schema.check(pd.DataFrame({"c": debts, "beside": "x"})).columns[0].kept == 1
+    counties = draws.choice(draws.choice(50_000, 80, replace=False) * 2 + 1, ROWS)
+    assert "type: categorical" in one(counties)[0]
+
+
+def test_numbers_below_what_a_device_detects_are_missing_and_a_low_top_bin_is_odd():
+    draws = rng()
+    found = np.round(draws.normal(5, 1, ROWS), 1).astype(str).astype(object)
+    found[draws.random(ROWS) < 0.2] = "< 0.5"
+    lines, schema = one(found)
+    assert "type: real" in lines
+    rows = int((found == "< 0.5").sum())
+    assert f'{MARK}: "< 0.5" ({rows} ROWS) IS NOT A NUMBER, AND BECOMES MISSING.' in lines
+    assert schema.check(pd.DataFrame({"c": found, "beside": "x"})).columns[0].missing == rows
+    ages = draws.integers(0, 120, ROWS).astype(str).astype(object)
+    ages[7] = ">100"
+    assert 'missing: [">100"]' in one(ages)[0]
+
+
+def test_codes_with_exponents_fit_their_draft():
+    values = ["1e+05", "2e+05", "50"] * 200
+    lines, schema = one(values)
+    assert "values: [50, 100000, 200000]" in lines
+    table = pd.DataFrame({"c": values, "beside": "x"})
+    assert schema.check(table).columns[0].kept == 1
+    assert schema.check(pl.from_pandas(table).lazy()).columns[0].kept == 1
+
+
+def test_persons_with_a_row_each_are_no_unit():
+    text = draft(pd.DataFrame({"email": [f"u{i}@example.org" for i in range(300)], "sex": ["F", "M", "F"] * 100}))
+    assert "unit:" not in text
+    assert "ITS 300 VALUES ALL DIFFER" in text
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_infinite_numbers_are_drafted_in_silence():
+    table = pd.DataFrame({name: rng().normal(size=300) for name in "abc"})
+    table.iloc[::7] = np.inf
+    table.iloc[::11, 0] = -np.inf
+    assert "VALUES ARE INFINITE" in draft(table)
