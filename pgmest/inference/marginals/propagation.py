@@ -22,10 +22,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from pgmest.inference.marginals.blocks import Block, Pairing, Routes
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.contraction import Label, Table, contract
 from pgmest.inference.marginals.pairs import propagate_pairs, small_pairs
-from pgmest.inference.marginals.routes import Block, Pairing, Routes, find_routes
+from pgmest.inference.marginals.routes import find_routes
 from pgmest.inference.marginals.variable_elimination import eliminate
 from pgmest.tables.domain import Clique
 
