@@ -40,18 +40,17 @@ def screened_pairs(
     """
     questions = scorer.beyond_explained(expected)
     scores, sensitivity = GroupedDistances(tuple(questions)), score_sensitivity(scorer.curator.neighbors)
-    trees = None if joined is None else nx.utils.UnionFind()
+    trees = nx.utils.UnionFind()
     for pair in joined or ():
         trees.union(*pair)
     left, chosen = list(range(len(questions))), []
     for part in spend.split(count):
-        if trees is not None:
+        if joined is not None:
             left = [place for place in left if trees[questions[place].clique[0]] != trees[questions[place].clique[1]]]
         if not left:
             break
         place = scorer.curator.select(left, scores, sensitivity, part, label="pair to score")
         left.remove(place)
         chosen.append(questions[place].clique)
-        if trees is not None:
-            trees.union(*questions[place].clique)
+        trees.union(*questions[place].clique)
     return chosen
