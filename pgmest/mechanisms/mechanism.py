@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, PgmestError
-from pgmest.inference.exact.structural_zeros import Rule, StructuralZeros, zero_rules
+from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
 from pgmest.mechanisms.duration import announce
 from pgmest.mechanisms.known_zeros import check_possible
 from pgmest.mechanisms.notices import warn_of_budget, warn_of_workload
@@ -37,13 +37,12 @@ from pgmest.mechanisms.parameters import (
 )
 from pgmest.mechanisms.prepared_run import Drafting, PreparedRun
 from pgmest.mechanisms.result import OwnerOnly, Result
-from pgmest.mechanisms.stopping import check_time_limit
+from pgmest.mechanisms.run_arguments import check_run, generators, rules_of, shown
 from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, ApproxDP, Epsilon, Rho
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
-from pgmest.privacy.progress import budget_bar
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Workload, as_workload
 
@@ -105,7 +104,7 @@ class Mechanism(ABC):
         check_parameters(self)
         object.__setattr__(self, "delta", self._delta())
         self.check_budget()
-        object.__setattr__(self, "structural_zeros", _rules(self.structural_zeros))
+        object.__setattr__(self, "structural_zeros", rules_of(self.structural_zeros))
 
     def _delta(self) -> float | None:
         """Return the delta of the promise: the default is replaced by None without epsilon, and by 0 if always pure."""
@@ -254,11 +253,11 @@ class Mechanism(ABC):
             UnknownAttributeError, CodeRangeError, ShapeError, ImpossibleModelError, ModelTooLarge: if the structural
                 zeros do not fit the domain, leave no possible record, or have too large tables; nothing was spent.
         """
-        _check_run(data, seed, progress, checkpoint, time_limit)
+        check_run(data, seed, progress, checkpoint, time_limit)
         start = time.perf_counter()
         prepared = self._prepared(data, workload, seed, drafting)
         with (
-            _shown(self.title, progress) as on_charge,
+            shown(self.title, progress) as on_charge,
             contextlib.closing(
                 prepared.open_curator(journal=checkpoint, ledger=ledger, on_charge=on_charge)
             ) as curator,
@@ -272,7 +271,7 @@ class Mechanism(ABC):
         """Return a run with checked arguments; nothing is paid. The data can raise the neighboring relation."""
         relation = neighbors_of(data, self.neighbors)
         mechanism = self if relation == self.neighbors else self.with_neighbors(relation)
-        noise, choices = _generators(seed)
+        noise, choices = generators(seed)
         domain = data.domain if drafting is None else drafting.domain
         relevant = None if workload is None else relevant_workload(domain, workload)
         rules = tuple(zero_rules(mechanism.structural_zeros))
@@ -366,42 +365,3 @@ def cliques_of(workload: Any, domain: Domain, default: int = 2) -> list[Clique]:
     if workload is None:
         return list(combinations(domain.attributes, min(default, len(domain))))
     return list(dict.fromkeys(map(domain.clique, relevant_workload(domain, workload).cliques)))
-
-
-def _check_run(data: Any, seed: Any, progress: Any, checkpoint: Any, time_limit: Any) -> None:
-    """Raise ArgumentError if an argument of `fit` is not valid."""
-    if checkpoint is not None and not isinstance(seed, int | np.integer):
-        raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise ArgumentError.of("progress", progress, "None, True, False, or a function of a curator")
-    check_time_limit(time_limit)
-    if not isinstance(data, Dataset):
-        raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
-
-
-def _rules(zeros: Any) -> tuple[Rule, ...]:
-    """Return the structural zeros as rules; raise ArgumentError if a value is not a valid rule."""
-    try:
-        return tuple(zero_rules(zeros))
-    except (TypeError, ValueError) as error:
-        if isinstance(error, PgmestError):
-            raise
-        allowed = "rules from pgmest.zeros, a mapping of attributes to combinations, or None"
-        raise ArgumentError.of("structural_zeros", zeros, allowed) from None
-
-
-def _generators(seed: Any) -> list[np.random.Generator]:
-    """Return two independent generators: for simulated noise, and for the mechanism's own choices."""
-    try:
-        return np.random.default_rng(seed).spawn(2)
-    except (TypeError, ValueError):
-        raise ArgumentError.of("seed", seed, "an integer of at least 0, a NumPy generator, or None") from None
-
-
-@contextlib.contextmanager
-def _shown(title: str, progress: bool | Callable[[Curator], object] | None) -> Iterator[Any]:
-    if progress is None or progress is True:
-        with budget_bar(title) as show:
-            yield show
-    else:
-        yield progress or None
