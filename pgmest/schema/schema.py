@@ -19,14 +19,11 @@ from pgmest.data.names import index_note
 from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
 from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
-from pgmest.schema.categorical import Boolean, Categorical
-from pgmest.schema.clock import Duration, Time
 from pgmest.schema.code_book import with_code_books
 from pgmest.schema.column import SchemaColumn
+from pgmest.schema.column_types import column_of
 from pgmest.schema.constraints import Constraints, read_constraints
-from pgmest.schema.date import Date
 from pgmest.schema.frame_types import LIBRARIES, FrameTypes
-from pgmest.schema.grid import Integer, Real
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
 from pgmest.schema.sums import Sum
@@ -35,16 +32,6 @@ from pgmest.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:
     from pgmest.schema.check import TableCheck
-
-TYPES: dict[str, Any] = {
-    "categorical": Categorical,
-    "boolean": Boolean,
-    "integer": Integer,
-    "real": Real,
-    "date": Date,
-    "time": Time,
-    "duration": Duration,
-}
 
 TABLE_ENDINGS = (*READ, ".xls", ".xlsm", ".ods", ".npz")
 
@@ -145,9 +132,9 @@ class Schema:
         columns: dict[str, SchemaColumn] = {}
         bought: dict[str, BoughtColumn] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
-            found = bought_column(name, described.called(f"column '{name}'"), _column)
+            found = bought_column(name, described.called(f"column '{name}'"), column_of)
             if found is None:
-                columns[name] = _column(name, described.called(f"column '{name}'"))
+                columns[name] = column_of(name, described.called(f"column '{name}'"))
             else:
                 bought[name] = found
         if not columns and not bought:
@@ -393,12 +380,3 @@ def _file_options(node: SchemaNode) -> dict[str, Any]:
         except ArgumentError as error:
             fields[name].fail(f"cannot be used: {error}")
     return options
-
-
-def _column(name: str, node: SchemaNode) -> SchemaColumn:
-    if not name:
-        node.fail("needs a name.")
-    fields = node.mapping("a mapping such as {type: integer, min: 0, max: 99}")
-    if "type" not in fields:
-        node.fail(f"needs 'type:', one of {listed(TYPES)}.")
-    return TYPES[fields["type"].called(f"{node.name}: type").choice(tuple(TYPES))].from_node(name, node)
