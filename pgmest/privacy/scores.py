@@ -27,7 +27,6 @@ from pgmest.privacy.candidates import Candidates, Subset
 from pgmest.privacy.noise import Noise, values_noise
 from pgmest.privacy.selection import selection_epsilon
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.groups import summed
 from pgmest.workloads.answers import answers
 from pgmest.workloads.item import Item
 
@@ -151,7 +150,7 @@ class Distances(Scores[Candidate]):
             return
         for candidate in candidates:
             distance = self.of[candidate]
-            _check_finite(candidate, distance.expected, distance.weight, distance.expected_error)
+            check_finite(candidate, distance.expected, distance.weight, distance.expected_error)
 
 
 def _scores_together(asked: Sequence[Distance], exact: Sequence[np.ndarray]) -> list[float]:
@@ -194,50 +193,6 @@ def _all_finite(asked: Sequence[Distance]) -> bool:
             total += float(np.concatenate([distance.expected for distance in asked[part]]).sum())
             total += sum([distance.weight + distance.expected_error for distance in asked[part]])
     return math.isfinite(total)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedDistance:
-    """The l1 distance of the counts of a marginal from expected counts, over groups of codes.
-
-    Attributes:
-        clique: the attributes of the marginal.
-        groups: for each attribute, the group number of each code; groups are ranges, numbered in order.
-        expected: the expected counts, with an axis for each attribute and an entry for each group.
-        expected_error: a public constant that is subtracted from the distance, in counts.
-    """
-
-    clique: Clique
-    groups: tuple[np.ndarray, ...]
-    expected: np.ndarray
-    expected_error: float = 0.0
-
-    def score(self, counts: np.ndarray) -> float:
-        """Return the distance less `expected_error`; its sensitivity is at most that of the counts in l1 (triangle
-        inequality)."""
-        return float(np.abs(summed(counts, self.groups) - self.expected).sum()) - self.expected_error
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedDistances(Scores[int]):
-    """Distances over groups of codes. The candidates are their positions.
-
-    Attributes:
-        of: the distances.
-    """
-
-    of: tuple[GroupedDistance, ...]
-
-    def evaluate(self, data: Dataset, candidates: Sequence[int]) -> list[float]:
-        """Return the distances; the marginals are counted together."""
-        asked = [self.of[position] for position in candidates]
-        tables = data.project_many([distance.clique for distance in asked])
-        return [distance.score(table.values) for distance, table in zip(asked, tables, strict=True)]
-
-    def check(self, domain: Domain, candidates: Sequence[int]) -> None:
-        """Raise ArgumentError if an expected count is not finite."""
-        for position in candidates:
-            _check_finite(position, self.of[position].expected, self.of[position].expected_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +271,8 @@ def _scored(distance: Distance) -> ScoredMarginal | None:
     return ScoredMarginal(distance.item.clique, distance.expected, distance.weight, distance.expected_error)
 
 
-def _check_finite(candidate: Any, expected: np.ndarray, *others: float) -> None:
+def check_finite(candidate: Any, expected: np.ndarray, *others: float) -> None:
+    """Raise ArgumentError if an expected answer or another number of a distance is not finite."""
     if not (np.isfinite(expected).all() and all(map(math.isfinite, others))):
         raise ArgumentError.of("scores", candidate, "distances from finite numbers, with finite weights")
 

@@ -25,6 +25,7 @@ from pgmest.mechanisms import Mechanism
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.privacy import scores as private_scores
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.grouped_distances import GroupedDistances
 from pgmest.tables.factor import Factor
 from tests.mechanisms.every import EVERY, made
 
@@ -77,7 +78,9 @@ class Secret:
         if isinstance(value, list | tuple | set | frozenset):
             parts = (part for part in list(value)[:WIDTH] if type(part) not in PLAIN)
             return any(self.inside(part, depth - 1) for part in parts)
-        if type(value).__module__.startswith(("pgmest.mechanisms", "pgmest.privacy.scores", "tests.")):
+        if type(value).__module__.startswith(
+            ("pgmest.mechanisms", "pgmest.privacy.scores", "pgmest.privacy.grouped_distances", "tests.")
+        ):
             return any(self.inside(part, depth - 1) for part in getattr(value, "__dict__", {}).values())
         return False
 
@@ -110,7 +113,7 @@ def watched(monkeypatch, *places):
     monkeypatch.setattr(Curator, "through", recode)
     monkeypatch.setattr(Dataset, "project", projected)
     monkeypatch.setattr(Dataset, "project_many", projected_many)
-    for kind in (private_scores.Distances, private_scores.TableScores):
+    for kind in (private_scores.Distances, private_scores.TableScores, GroupedDistances):
         evaluate = kind.evaluate
         monkeypatch.setattr(kind, "evaluate", lambda self, *args, do=evaluate: secret.score(do(self, *args)))
 

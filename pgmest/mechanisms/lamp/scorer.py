@@ -15,7 +15,7 @@ from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.scores import noisy_distances, scores_stddev
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.scores import GroupedDistance
+from pgmest.privacy.grouped_distances import GroupedDistance
 from pgmest.tables.domain import Clique
 from pgmest.tables.groups import summed
 

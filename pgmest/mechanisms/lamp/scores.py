@@ -8,8 +8,9 @@ import numpy as np
 
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.grouped_distances import GroupedDistance, GroupedDistances
 from pgmest.privacy.neighbors import Neighbors
-from pgmest.privacy.scores import GroupedDistance, GroupedDistances, noisy_scores, score_noise
+from pgmest.privacy.scores import noisy_scores, score_noise
 
 
 def score_sensitivity(neighbors: Neighbors) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from pgmest.mechanisms.lamp.scorer import Scorer
 from pgmest.mechanisms.lamp.scores import score_sensitivity
 from pgmest.privacy.budgets import Budget
-from pgmest.privacy.scores import GroupedDistances
+from pgmest.privacy.grouped_distances import GroupedDistances
 from pgmest.tables.domain import Clique
 
 

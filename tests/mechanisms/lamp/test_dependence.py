@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence
 from pgmest.mechanisms.lamp.scorer import ScoreHistory
-from pgmest.privacy.scores import GroupedDistance
+from pgmest.privacy.grouped_distances import GroupedDistance
 
 TOTAL, COUNT = 10_000.0, 200
 

@@ -12,8 +12,8 @@ import pgmest as pg
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.scores import noisy_distances, score_sensitivity, scores_stddev
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
+from pgmest.privacy.grouped_distances import GroupedDistance
 from pgmest.privacy.payment import Payment
-from pgmest.privacy.scores import GroupedDistance
 from pgmest.privacy.transcript import Witness
 from pgmest.tables.groups import summed
 from tests.mechanisms.auditing import DATA

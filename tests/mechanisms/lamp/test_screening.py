@@ -14,8 +14,8 @@ from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.scorer import Scorer
 from pgmest.mechanisms.lamp.screening import screened_pairs
 from pgmest.privacy import Curator, Epsilon, Rho
+from pgmest.privacy.grouped_distances import GroupedDistance
 from pgmest.privacy.neighbors import AddRemove
-from pgmest.privacy.scores import GroupedDistance
 from pgmest.tables.distances import total_variation
 
 SIZES = {"a": 12, "b": 12, "c": 5, "d": 2, "e": 40, "f": 3}
