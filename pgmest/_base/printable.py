@@ -20,6 +20,15 @@ def printable(text: str) -> str:
     return "".join(one if one in KEPT or not is_control(one) else ascii(one)[1:-1] for one in text)
 
 
+def on_one_line(text: str) -> str:
+    """Return a text as `printable` has it, in which nothing ends the line.
+
+    >>> print(on_one_line("first\\nsecond"))
+    first\\nsecond
+    """
+    return text if text.isprintable() else printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def is_control(character: str) -> bool:
     """Return whether a character is a control character, half of a surrogate pair, or reorders text."""
     return unicodedata.category(character) in ("Cc", "Cs") or character in HIDDEN

@@ -162,6 +162,7 @@ def _width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
 def _without_titles(file: TableFile, rows: Rows, decided: list[str]) -> tuple[TableFile, Rows]:
     """Return the file and its rows without the titles above the header."""
     width, _ = _width([row for _, row in rows])  # a row may end in delimiters without values
+    rows = [(number, row) for number, row in rows if _filled(row)]  # others have delimiters only
     last = rows[len(rows) // 2 :]
     used = [place for place in range(width) if sum(map(bool, _column(last, place))) * 2 > len(last)]
     titles = 0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.html import html_text
+from pgmest._base.printable import on_one_line
 from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import collected, lazy_frame
@@ -122,7 +123,7 @@ class TableCheck:
     def __str__(self) -> str:
         heading, rows = self.table()
         short = short_names(column.name for column in self.columns)
-        rows = [(short[name], *cells) for name, *cells in rows]
+        rows = [tuple(map(on_one_line, (short[name], *cells))) for name, *cells in rows]
         widths = [max(map(width, cells)) for cells in zip(heading, *rows, strict=True)]
         lines = [
             f"{self.rows:,} rows, {len(self.columns)} columns, {percent_text(self.kept, 1)} of the values as foreseen",
@@ -132,10 +133,10 @@ class TableCheck:
         for cells in (heading, *rows):
             aligned = (padded(cell, most, right=True) for cell, most in zip(cells[1:-1], widths[1:-1], strict=True))
             lines.append("  ".join([padded(cells[0], widths[0]), *aligned, cells[-1]]).rstrip())
-        remarks = [f"{'!!' if alarm else '! '} {short.get(name, name)}: {text}" for name, text, alarm in self.remarks()]
-        left = [f"   not in the schema, so left out: {listed(self.left_out, 20)}"] if self.left_out else []
-        key = [f"   {text} = {name}" for text, name in key_of_names(short)]
-        return "\n".join([PRIVATE, *lines, *([""] if remarks or left or key else []), *remarks, *left, *key])
+        notes = [f"{'!!' if alarm else '! '} {short.get(name, name)}: {text}" for name, text, alarm in self.remarks()]
+        notes += [f"   not in the schema, so left out: {listed(self.left_out, 20)}"] if self.left_out else []
+        notes += [f"   {text} = {name}" for text, name in key_of_names(short)]
+        return "\n".join([PRIVATE, *lines, *([""] if notes else []), *map(on_one_line, notes)])
 
     def _repr_html_(self) -> str:
         return html_text(self)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.printable import printable
+from pgmest._base.printable import on_one_line
 from pgmest.data.beginning import beginning_of
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import ReadingWarning
@@ -142,7 +142,7 @@ def _file_lines(table: Any, notes: Sequence[str]) -> str:
     """Return the lines that say how the file is read, if the caller said so or it was guessed."""
     said = table.said if isinstance(table, TableFile) else {}
     options = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
-    told = "".join(f"# THE TABLE: {_shown(note)}.\n" for note in notes)
+    told = "".join(f"# THE TABLE: {on_one_line(note)}.\n" for note in notes)
     return told + (f"file: {{{options}}}\n" if options else "")
 
 
@@ -170,7 +170,7 @@ def _decisions(guesses: Mapping[str, Guess], bought: bool) -> Iterator[str]:
             lines = [] if one.left_out else list(_lines(one, bought))
             said = {line.partition(":")[0] for line in lines if "bought" not in line}
             if said & set(keys) or (what == "THE VALUES" and "type: boolean" in lines):
-                names.append(_shown(name))
+                names.append(on_one_line(name))
         if names:
             yield f"{PRIVATE_MARK}: {what} of {listed(names, NAMED)}.\n{advice}"
 
@@ -178,17 +178,12 @@ def _decisions(guesses: Mapping[str, Guess], bought: bool) -> Iterator[str]:
 def _entry(name: str, one: Guess, bought: bool = False) -> Iterator[str]:
     """Yield the lines that describe one column."""
     if one.left_out:
-        yield f"  {PRIVATE_MARK}: {_shown(name)} IS LEFT OUT: {_shown(one.left_out)}."
+        yield f"  {PRIVATE_MARK}: {on_one_line(name)} IS LEFT OUT: {on_one_line(one.left_out)}."
         return
     yield f"  {quoted(name)}:"
     yield from (f"    {line}" for line in _lines(one, bought))
     if not bought:
-        yield from (f"    {PRIVATE_MARK}: {_shown(note)}" for note in one.notes)
-
-
-def _shown(text: str) -> str:
-    """Return a text for a comment, in which nothing can end the line."""
-    return text if text.isprintable() else printable(text).replace("\n", "\\n").replace("\t", "\\t")
+        yield from (f"    {PRIVATE_MARK}: {on_one_line(note)}" for note in one.notes)
 
 
 def _lines(one: Guess, bought: bool) -> Iterator[str]:
@@ -293,8 +288,8 @@ def _units(guesses: Mapping[str, Guess]) -> Iterator[str]:
     for name in sorted(likely, key=lambda name: (-named[name], -len(found[name])))[:MOST_UNITS]:
         rows = found[name]
         yield (
-            f"{PRIVATE_MARK}: {_shown(name)} HAS {len(rows):,} VALUES WITH UP TO {rows[-1]:,} ROWS EACH, HALF OF THEM "
-            f"WITH AT MOST {rows[len(rows) // 2]:,}.\n"
+            f"{PRIVATE_MARK}: {on_one_line(name)} HAS {len(rows):,} VALUES WITH UP TO {rows[-1]:,} ROWS EACH, HALF OF "
+            f"THEM WITH AT MOST {rows[len(rows) // 2]:,}.\n"
             "# If it tells persons or households apart, uncomment this, and say how many rows of each are counted:\n"
             f"# unit: {{column: {quoted(name)}, at_most: {rows[-1]}}}\n"
         )

@@ -147,7 +147,7 @@ def _in_texts(name: str, tally: Tally, gaps: bool, amounts: bool) -> Guess | Non
         return _dated(dates, gaps, timed_share(tally))
     times = durations_in(tally) or clocks_in(tally)
     if times is not None:
-        return _with_odd(Guess(tuple(times.lines), gaps=gaps), times.odd, "A TIME")
+        return _with_odd(Guess(tuple(times.lines), gaps=gaps, notes=times.notes), times.odd, "A TIME")
     numbers = numbers_in(tally)
     return None if numbers is None else _numeric(name, numbers, gaps, amounts)
 

@@ -42,6 +42,8 @@ HUGE = 1e300
 """The largest bound of a schema."""
 
 SIGNS = ("$", "€", "£", "¥", "₹", "%", "EUR", "USD", "GBP", "CHF", "JPY")
+GROUP_MARKS = (" ", "\u00a0", "\u202f", "'", "\u2019")
+"""The separators of thousands besides the point and the comma."""
 TOP_CODE = (
     r"[>≥]?\s*(\d+)\s*(?:\+|plus|(?:years? |yrs? )?(?:and|or|&) (?:over|older|more|above|greater|up))|[>≥]\s*(\d+)"
 )
@@ -123,7 +125,12 @@ def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:
         yield (unit,), "."
     if "," in joined:
         yield (*signs, ","), "."
-        yield (*signs, *([] if "." not in joined else ["."])), ","
+        yield (*signs, *(["."] if text.str.contains(r"\d\.\d").any() else [])), ","
+    for mark in GROUP_MARKS:
+        if mark in joined and text.str.count(r"\d").nunique() > 1:  # else these are codes of one length
+            yield (*signs, mark), "."
+            if "," in joined:
+                yield (*signs, mark), ","
 
 
 def _unit_of(text: Any) -> str | None:
@@ -135,8 +142,8 @@ def _unit_of(text: Any) -> str | None:
 
 def _grouped(text: Any, ignore: tuple[str, ...], decimal: str) -> np.ndarray:
     """Return which texts have ignored separators of thousands between groups of three digits only."""
-    separator = {".": ",", ",": "."}[decimal]
-    if separator not in ignore:
+    separator = next((mark for mark in (".", ",", *GROUP_MARKS) if mark in ignore), None)
+    if separator is None:
         return np.ones(len(text), dtype=bool)
     mark = re.escape(separator)
     form = rf"[^\d]*(?:\d+|\d{{1,3}}(?:{mark}\d{{3}})+)(?:{re.escape(decimal)}\d*)?[^\d]*"
@@ -273,7 +280,7 @@ def number_text(number: float) -> str:
     >>> number_text(12.0), number_text(0.1)
     ('12', '0.1')
     """
-    return f"{number:.0f}" if abs(number) < 1e15 and number == math.floor(number) else repr(number)
+    return f"{number + 0.0:.0f}" if abs(number) < 1e15 and number == math.floor(number) else repr(number)
 
 
 def whole_bounds(low: int, high: int) -> tuple[int, int]:

@@ -21,6 +21,9 @@ TIMED = 0.01
 EPOCH_WORDS = frozenset({"time", "timestamp", "ts", "epoch", "unix", "date", "datetime", "created", "updated", "at"})
 FIRST_SECOND, LAST_SECOND = 315_532_800, 4_102_444_800
 """The range of seconds since 1970 that are taken for times: from 1980 to 2099."""
+MANY_TIMES = 20
+"""The least number of distinct times, all in the first hour of a day, that are durations."""
+MINUTES = "IT IS READ AS HOURS:MINUTES. IF IT IS MINUTES:SECONDS, WRITE 0:12:34 FOR 12:34 IN THE TABLE."
 UNITS = (("second", 1, 600), ("minute", 60, 36_000), ("hour", 3600, 20 * DAY), ("day", DAY, np.inf))
 """The units of durations, in seconds, each with the longest duration that a draft has it for."""
 
@@ -54,10 +57,11 @@ def timed_share(tally: Tally) -> float:
 
 @dataclass(frozen=True)
 class Timed:
-    """The lines of a schema for texts, and those texts that are not of that kind."""
+    """The lines of a schema for texts, those texts that are not of that kind, and notes of a draft."""
 
     lines: list[str]
     odd: Tally
+    notes: tuple[str, ...] = ()
 
 
 def clocks_in(tally: Tally) -> Timed | None:
@@ -75,19 +79,22 @@ def clocks_in(tally: Tally) -> Timed | None:
 def durations_in(tally: Tally) -> Timed | None:
     """Return the durations among texts; None where too few are.
 
-    Texts such as 14:35 may be times of day: they are durations if one is longer than a day.
+    Texts such as 14:35 may be times of day: they are durations if one is longer than a day, or all hours are zero.
     """
     text = tally.texts
     if not tally.share(text.str.contains(r"\d:\d\d|\d days?").to_numpy(dtype=bool)) >= ENOUGH_DATES:
-        return None
-    if not text.str.contains(r"\d day|^-?(?:2[4-9]|[3-9]\d|\d{3,}):").any():
         return None
     seconds = [length_of(item, 1) if re.search(r"\d:\d\d|\d day", item) else None for item in text]
     read = np.array([second is not None for second in seconds])
     if tally.share(read) < ENOUGH_DATES:
         return None
+    text = text[read]
+    no_hours = text.str.contains(r"^0?0:\d\d:\d\d").all() and tally.distinct >= MANY_TIMES
+    if not no_hours and not text.str.contains(r"\d day|^-?(?:2[4-9]|[3-9]\d|\d{3,}):").any():
+        return None
     lines = duration_lines(np.array([second for second in seconds if second is not None]))
-    return Timed(lines, tally.where(~read))
+    short = text.str.fullmatch(r"-?\d+:\d\d").all()
+    return Timed(lines, tally.where(~read), (MINUTES,) if short else ())
 
 
 def duration_lines(seconds: np.ndarray) -> list[str]:

@@ -229,15 +229,18 @@ def _pairs(mapping: Any, source: str) -> Iterator[tuple[str, SchemaNode]]:
         yield name, SchemaNode(inner.value, source, line)
 
 
+ESCAPES = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\t": r"\t"}
+
+
 def quoted(text: str) -> str:
     """Return a text as YAML, in quotes where it would be read as something else.
 
-    >>> print(quoted("high school"), quoted("01"), quoted("a: b"))
-    high school "01" "a: b"
+    >>> print(quoted("high school"), quoted("01"), quoted("a: b"), quoted('2" pipe'))
+    high school "01" "a: b" "2\\" pipe"
     """
     plain = re.fullmatch(r"[A-Za-z](?:[\w./+-]| (?! ))*[\w.+]|[A-Za-z]", text, re.ASCII)
     reserved = text.lower() in {"true", "false", "null"}
     if plain and not reserved:
         return text
-    safe = (char if char.isprintable() and char not in '"\\' else f"\\U{ord(char):08x}" for char in text)
+    safe = (ESCAPES.get(char, char if char.isprintable() else f"\\U{ord(char):08x}") for char in text)
     return f'"{"".join(safe)}"'

@@ -183,6 +183,7 @@ def test_texts_that_look_like_a_record_are_only_a_doubt(tmp_path):
     [
         ("Report on people,,\nSource: office,,\n\n", 3),
         ("Report on people\n\n", 2),
+        ("Report on people,,\n,,\n", 2),
         ("Report, 2020\n", 1),
         ("# made by a tool\n# on a day\n", 2),
         ('"a title\nof two lines"\n', 1),

@@ -498,3 +498,48 @@ def test_infinite_numbers_are_drafted_in_silence():
     table.iloc[::7] = np.inf
     table.iloc[::11, 0] = -np.inf
     assert "VALUES ARE INFINITE" in draft(table)
+
+
+@pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f", "'", "\u2019"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_separators_of_thousands_are_met(mark, decimal):
+    amounts = np.round(rng().gamma(2, 2000, ROWS), 2)
+    texts = [f"{amount:,.2f}".replace(".", "p").replace(",", mark).replace("p", decimal) + " €" for amount in amounts]
+    lines, schema = one(texts)
+    assert {"type: real", "decimals: 2"} <= set(lines)
+    found = schema.encode(pd.DataFrame({"c": texts, "beside": "x"})).project(("c",)).values
+    assert found.tolist() == schema.encode(pd.DataFrame({"c": amounts, "beside": "x"})).project(("c",)).values.tolist()
+
+
+def test_numbers_in_groups_that_are_no_thousands_stay_texts():
+    draws = rng()
+    numbers = [" ".join(map(str, row)) for row in draws.integers(100, 1000, (300, 3))]
+    pressures = [f"{high} {low}" for high, low in zip(*draws.integers(60, 180, (2, 300)), strict=True)]
+    for texts in (numbers, pressures):
+        assert "LEFT OUT" in one(texts)[0][0]
+
+
+def test_clocks_and_durations_are_told_apart():
+    minutes = rng().integers(0, 1440, ROWS)
+    clocks = np.array([f"{minute // 60:02d}:{minute % 60:02d}" for minute in minutes], dtype=object)
+    clocks[::20] = "99:99"
+    assert "type: time" in one(clocks)[0]
+    runs = [f"00:{minute % 60:02d}:{minute % 7:02d}" for minute in minutes]
+    lines, schema = one(runs)
+    assert "type: duration" in lines
+    assert not schema.check(pd.DataFrame({"c": runs, "beside": "x"})).columns[0].remarks
+    assert any("MINUTES:SECONDS" in line for line in one([f"{60 + minute}:15" for minute in minutes])[0])
+    assert not any("MINUTES:SECONDS" in line for line in one([f"{60 + minute}:15:00" for minute in minutes])[0])
+
+
+def test_names_and_values_of_several_lines_stay_on_one():
+    table = pd.DataFrame({"first\nsecond": ['a\n"b"\t\\', "c"] * 50})
+    text = draft(table)
+    assert r'values: ["a\n\"b\"\t\\", c]' in text
+    found = str(public(text).check(table))
+    assert r"first\nsecond" in found
+    assert len(found.split("\n")) == 6
+
+
+def test_zero_has_no_sign():
+    assert "values: [-0.1, 0, 0.1]" in one([f"{number:.1f}" for number in (-0.1, -0.0, 0.1)] * 40)[0]
