@@ -9,9 +9,6 @@ from typing import Any
 
 from pgmest.errors import OptionalDependencyError
 
-TESTED = ("1.1", "2.0")
-"""The releases that the tests run with."""
-
 
 def installed(name: str = "mbi") -> Any:
     """Return a module of mbi, or mbi itself.

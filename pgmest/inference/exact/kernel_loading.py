@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -73,8 +72,10 @@ def load_kernels() -> ModuleType:
     with compile_notice():
         from pgmest.inference.exact import kernels
 
-        for run in _sums().values():
-            run()
+        t = _Tiny()
+        kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)
+        kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
+        kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2))
     return kernels
 
 
@@ -84,39 +85,10 @@ def load_max_kernels() -> ModuleType:
     with compile_notice():
         from pgmest.inference.exact import max_kernels
 
-        for run in _maxima().values():
-            run()
+        t = _Tiny()
+        max_kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer)
+        max_kernels.downward_max(*t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0)
     return max_kernels
-
-
-def _sums() -> dict[str, Callable[[], Any]]:
-    """Return functions that run each kernel of the sum-product once on the smallest plan."""
-    from pgmest.inference.exact import kernels
-
-    t = _Tiny()
-    return {
-        "upward": lambda: kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer),
-        "downward": lambda: kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0),
-        "clique_table": lambda: kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2)),
-    }
-
-
-def _maxima() -> dict[str, Callable[[], Any]]:
-    """Return functions that run each kernel of the max-product once on the smallest plan."""
-    from pgmest.inference.exact import max_kernels
-
-    t = _Tiny()
-    return {
-        "upward_max": lambda: max_kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer),
-        "downward_max": lambda: max_kernels.downward_max(
-            *t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0
-        ),
-    }
-
-
-def compile_sweep(name: str) -> None:
-    """Compile one kernel of the sweeps into the cache; several processes may compile different kernels in parallel."""
-    {**_sums(), **_maxima()}[name]()
 
 
 @cache

@@ -53,7 +53,6 @@ class RegionOracle:
     Attributes:
         graph, tables: the regions, and the positions of their cells.
         calls: the number of runs and bounds so far.
-        sweeps_run: the number of sweeps of all runs so far.
         inconsistency: the largest L1 disagreement that the last run left.
     """
 
@@ -66,7 +65,6 @@ class RegionOracle:
         self.tolerance = tolerance
         self.sweeps = sweeps
         self.calls: int = 0
-        self.sweeps_run: int = 0
         self.inconsistency: float = 0.0
         self._messages = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
         self._bounding = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
@@ -101,7 +99,6 @@ class RegionOracle:
                 logs[i], distance = self._step(i, phi, outer, tables, logs[i])
                 worst = max(worst, distance)
             residuals.append(worst)
-            self.sweeps_run += 1
             if worst <= self.tolerance:
                 break
             if len(residuals) % SLOW == 0:
