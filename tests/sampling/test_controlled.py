@@ -54,6 +54,15 @@ def some_facts(rng, model, truth, count, error=0.0):
     return made
 
 
+def with_facts(calibrated, arguments, count, **options):
+    """Return a model, facts of a table of whole numbers drawn from it, and the number of records."""
+    sizes, cliques, theta, rng, n = arguments
+    model = calibrated(sizes, cliques, theta)
+    joint = model.joint
+    truth = Factor(model.domain, rng.multinomial(n, joint.values.reshape(-1)).reshape(joint.values.shape))
+    return model, some_facts(rng, model, truth, count, **options), n
+
+
 def misses(measurements, data):
     """Return by how much records miss each exact answer."""
     exact = [m for m in measurements if m.exact_rows.any()]
@@ -94,34 +103,26 @@ def least_miss(model, measurements, n):
 @given(models_with_facts(), st.integers(1, 5), st.integers(0, 10**6))
 def test_facts_of_a_table_of_whole_numbers_hold(calibrated, arguments, count, seed):
     """The model is another one than the facts come from, which is harder than a model that was fitted to them."""
-    sizes, cliques, theta, rng, n = arguments
-    model = calibrated(sizes, cliques, theta)
-    joint = model.joint
-    truth = Factor(model.domain, rng.multinomial(n, joint.values.reshape(-1)).reshape(joint.values.shape))
-    measurements = some_facts(rng, model, truth, count)
+    model, measurements, n = with_facts(calibrated, arguments, count)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         data = Sampler(model.oracle, exact_facts(measurements), n).draw(n, seed=seed)
     assert data.records == n
     assert misses(measurements, data).max(initial=0.0) == 0
-    assert (data.project(model.domain).values[joint.values == 0] == 0).all()
+    assert (data.project(model.domain).values[model.joint.values == 0] == 0).all()
 
 
 @settings(max_examples=60, deadline=None)
 @given(models_with_facts(), st.integers(1, 3), st.integers(0, 10**6))
 def test_facts_that_whole_numbers_cannot_hold_are_missed_by_the_least(calibrated, arguments, count, seed):
-    sizes, cliques, theta, rng, n = arguments
-    model = calibrated(sizes, cliques, theta)
-    joint = model.joint
-    truth = Factor(model.domain, rng.multinomial(n, joint.values.reshape(-1)).reshape(joint.values.shape))
-    measurements = some_facts(rng, model, truth, count, error=1.0)
+    model, measurements, n = with_facts(calibrated, arguments, count, error=1.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         data = Sampler(model.oracle, exact_facts(measurements), n).draw(n, seed=seed)
     missed, least = misses(measurements, data).sum(), least_miss(model, measurements, n)
     assert missed == pytest.approx(least, abs=1e-6)
     assert bool(caught) == (missed > 0)
-    assert (data.project(model.domain).values[joint.values == 0] == 0).all()
+    assert (data.project(model.domain).values[model.joint.values == 0] == 0).all()
 
 
 def totals_and_tables(records=400, states=8, others=4):

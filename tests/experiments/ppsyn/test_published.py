@@ -17,6 +17,7 @@ from pgmest.mechanisms import Independent
 from pgmest.mechanisms.ppsyn.partitions import Partition
 from pgmest.privacy import AddRemove, Replace, Rho
 from tests.mechanisms.auditing import DATA, NEIGHBOUR
+from tests.mechanisms.repeating import check_failed_run, check_seeds
 from tests.mechanisms.test_true_scores import watched
 from tests.privacy.amounts import rho
 
@@ -34,18 +35,11 @@ def test_the_budget_is_spent_and_not_more(rho, neighbors):
 
 
 def test_seeds_repeat_runs():
-    mechanism = PPSynAsPublishedNotPrivate(rho=0.05, rounds=6, backend="simulation")
-    one, two, other = (mechanism.fit(DATA, seed=seed).project(("a", "b")).values for seed in (1, 1, 2))
-    assert np.array_equal(one, two)
-    assert not np.array_equal(one, other)
+    check_seeds(PPSynAsPublishedNotPrivate(rho=0.05, rounds=6, backend="simulation"))
 
 
 def test_a_checkpoint_repeats_what_was_paid(tmp_path):
-    mechanism = PPSynAsPublishedNotPrivate(rho=0.05, rounds=6, backend="opendp")
-    whole = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
-    again = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
-    assert whole.ledger.total <= Rho(0.05)
-    assert np.array_equal(whole.project(("a", "b")).values, again.project(("a", "b")).values)
+    check_failed_run(PPSynAsPublishedNotPrivate(rho=0.05, rounds=6, backend="opendp"), tmp_path / "run", charges=4)
 
 
 def test_neither_the_result_nor_the_mechanism_keeps_true_marginals(monkeypatch):

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, JournalError
+from pgmest.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import LAMP, Independent
 from pgmest.mechanisms.lamp.candidates import MOST_CONTRASTED
 from pgmest.models.support import SupportModel
 from pgmest.privacy import Replace
-from pgmest.privacy.dataset_ledger import adopt_file
 from pgmest.solvers.total import estimate_total
 from tests.mechanisms.auditing import DATA, audit_mechanism, audit_statistics
+from tests.mechanisms.repeating import check_cut_journal
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
 PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
@@ -130,20 +130,8 @@ def test_the_same_seed_gives_the_same_run():
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
-    path, whole = tmp_path / "run", fitted()
     mechanism = LAMP(epsilon=1.0, delta=1e-9, backend="simulation", records=20_000)
-    mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:9]))
-    adopt_file(path)  # or else it is seen that answers were cut off
-    resumed = mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
-    assert resumed.details == whole.details
-    assert path.read_text() == "".join(lines)
-    assert resumed.sample(50, seed=0) == whole.sample(50, seed=0)
-    with pytest.raises(JournalError, match=r"goes|run|asks"):
-        LAMP(epsilon=1.0, delta=1e-9, backend="simulation", first_share=0.2).fit(
-            CENSUS, seed=0, progress=False, checkpoint=path
-        )
+    check_cut_journal(mechanism, CENSUS, fitted(), tmp_path / "run", lines=9, first_share=0.2)
 
 
 @pytest.mark.parametrize("charges", [1, 5, 6, 9])

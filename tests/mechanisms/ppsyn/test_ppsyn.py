@@ -12,6 +12,7 @@ from pgmest.mechanisms.ppsyn.ppsyn import PartitionedMarginal
 from pgmest.privacy import AddRemove, Replace, Rho
 from pgmest.workloads import Item
 from tests.mechanisms.auditing import DATA, audit_mechanism
+from tests.mechanisms.repeating import check_failed_run, check_seeds
 
 CENSUS = pg.datasets.load("census").select(["age", "education-num", "sex", "hours-per-week", "income>50K"])
 
@@ -42,27 +43,11 @@ def test_it_beats_independent_attributes():
 
 
 def test_seeds_repeat_runs():
-    mechanism = PPSyn(rho=0.05, rounds=6, backend="simulation")
-    one, two, other = (mechanism.fit(DATA, seed=seed).project(("a", "b")).values for seed in (1, 1, 2))
-    assert np.array_equal(one, two)
-    assert not np.array_equal(one, other)
+    check_seeds(PPSyn(rho=0.05, rounds=6, backend="simulation"))
 
 
 def test_a_checkpoint_repeats_what_was_paid(tmp_path):
-    class Interrupted(Exception):
-        """Stands for a machine that fails."""
-
-    def fail(curator):
-        if len(curator.ledger) == 4:
-            raise Interrupted
-
-    mechanism = PPSyn(rho=0.05, rounds=6, backend="opendp")
-    with pytest.raises(Interrupted):
-        mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run", progress=fail)
-    whole = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
-    again = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
-    assert whole.ledger.total <= Rho(0.05)
-    assert np.array_equal(whole.project(("a", "b")).values, again.project(("a", "b")).values)
+    check_failed_run(PPSyn(rho=0.05, rounds=6, backend="opendp"), tmp_path / "run", charges=4)
 
 
 def test_noise_makes_boxes_coarser():

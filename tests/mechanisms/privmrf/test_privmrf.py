@@ -21,6 +21,7 @@ from pgmest.mechanisms.privmrf.privmrf import some_of
 from pgmest.privacy import AddRemove, Curator, Replace, Rho
 from pgmest.tables.domain import Clique
 from tests.mechanisms.auditing import DATA, audit_mechanism
+from tests.mechanisms.repeating import check_failed_run, check_seeds
 
 CENSUS = pg.datasets.load("census").select(["age", "education-num", "sex", "hours-per-week", "income>50K"])
 DOMAIN = pg.Domain({"a": 4, "b": 4, "c": 4, "d": 4})
@@ -111,28 +112,12 @@ def test_it_beats_independent_attributes():
 
 
 def test_seeds_repeat_runs():
-    mechanism = PrivMRF(rho=0.05, theta=1.0, backend="simulation")
-    one, two, other = (mechanism.fit(DATA, seed=seed).project(("a", "b")).values for seed in (1, 1, 2))
-    assert np.array_equal(one, two)
-    assert not np.array_equal(one, other)
+    check_seeds(PrivMRF(rho=0.05, theta=1.0, backend="simulation"))
 
 
 def test_a_checkpoint_repeats_what_was_paid(tmp_path):
-    class Interrupted(Exception):
-        """Stands for a machine that fails."""
-
-    def fail(curator):
-        if len(curator.ledger) == 5:
-            raise Interrupted
-
-    mechanism = PrivMRF(rho=0.5, theta=0.1)
-    with pytest.raises(Interrupted):
-        mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run", progress=fail)
-    whole = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
-    again = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
+    whole = check_failed_run(PrivMRF(rho=0.5, theta=0.1), tmp_path / "run", charges=5)
     assert not whole.ledger.insecure
-    assert whole.ledger.total <= Rho(0.5)
-    assert np.array_equal(whole.project(("a", "b")).values, again.project(("a", "b")).values)
 
 
 @pytest.mark.parametrize(

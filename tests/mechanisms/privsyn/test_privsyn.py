@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, JournalError
+from pgmest.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PrivSyn
 from pgmest.mechanisms.privsyn import privsyn
@@ -23,7 +23,7 @@ from pgmest.mechanisms.privsyn.pairs import (
 from pgmest.privacy import AddRemove, Curator, Replace, Rho
 from pgmest.synthesis import GradualUpdate
 from tests.mechanisms.auditing import DATA, audit_statistics
-from tests.privacy.interrupted import interrupted_after
+from tests.mechanisms.repeating import check_cut_journal
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
 PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
@@ -168,19 +168,8 @@ def test_the_same_seed_gives_the_same_run():
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
-    path, whole = tmp_path / "run", fitted()
     mechanism = PrivSyn(epsilon=1.0, delta=1e-9, backend="simulation")
-    mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
-    lines = path.read_text().splitlines(keepends=True)
-    interrupted_after(path, 8)
-    resumed = mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
-    assert resumed.details == whole.details
-    assert path.read_text() == "".join(lines)
-    assert resumed.sample(50, seed=0) == whole.sample(50, seed=0)
-    with pytest.raises(JournalError, match=r"goes|run|asks"):
-        PrivSyn(epsilon=1.0, delta=1e-9, backend="simulation", one_way_share=0.2).fit(
-            CENSUS, seed=0, progress=False, checkpoint=path
-        )
+    check_cut_journal(mechanism, CENSUS, fitted(), tmp_path / "run", lines=8, one_way_share=0.2)
 
 
 def test_an_interrupted_run_keeps_what_was_paid():
