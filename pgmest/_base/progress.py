@@ -21,7 +21,7 @@ def announce(what: str, seconds: float) -> None:
 
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Return a context manager whose value is a function that is told how many more of the steps are done."""
+    """Return a context manager whose value is a function to call with the number of steps that were done since."""
     from tqdm import tqdm
 
     with begun(what) as run, tqdm(desc=what, total=total, disable=None, leave=False, delay=1.0) as bar:

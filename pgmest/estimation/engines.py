@@ -43,7 +43,7 @@ RUN_TOLERANCE, RUN_SWEEPS = 1e-5, 4
 of tables that sum to one), and the number of sweeps. A few suffice, as messages start from those of the step before."""
 
 FACTS_TOLERANCE, FACTS_SWEEPS = 1e-12, 2000
-"""The same with facts, which are met as closely as the tables agree."""
+"""The stopping rule of runs with facts, which are met as closely as the tables agree."""
 
 HELD_COPIES = 5
 """The tables of all regions that the region oracle and its solver hold at a time, to estimate their memory."""

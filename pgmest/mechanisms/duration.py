@@ -1,4 +1,4 @@
-"""How long a run will take, from the sizes of the table alone: said at its start, and used to keep a limit of time."""
+"""The expected time of a run, from the sizes of the table alone: shown at its start, and used to keep a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What facts imply before anything is solved: the totals that they allow, and cells that they leave empty.
+r"""The consequences of facts before anything is solved: the totals that they allow, and cells that they leave empty.
 
 Facts $M x = r$ about shares $x \ge 0$ force cell i to be empty if some multipliers y have $d = M^T y \ge 0$, $d_i > 0$
 and $r^T y = 0$. One linear program finds the y that empties the most cells (Freund, Roundy and Todd 1985). The solver
