@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The code is 0 when done, 1 after an error, 2 for wrong usage, 3 if `disclose` finds a cell, 130 when interrupted.
     """
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal keeps its encoding; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
@@ -70,6 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("interrupted.")
         return 130
     return code or 0
+
+
+def _open_closed_streams() -> None:
+    """Discard what is printed to a stream that the shell closed (`>&-`); `print` would write errors into the output."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ def stopped_early(
                     _thread.interrupt_main(next(iter(handled)))
 
     seconds = limit if measuring is None else measuring
-    timer = None if seconds is None else threading.Timer(seconds, over)
+    timer = None if seconds is None else threading.Timer(min(seconds, threading.TIMEOUT_MAX), over)
     for number in handled:
         signal.signal(number, answer)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -77,6 +78,21 @@ def test_sigterm_keeps_what_was_paid_and_ends_in_order(folder, tmp_path, in_back
         assert len(list(csv.DictReader(file))) > 300
     entries = json.loads(spent.read_text())["entries"]
     assert [entry["kind"] for entry in entries] == ["measure"] * 3 + ["select"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no shell that closes streams")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_loses_only_what_goes_there(folder, tmp_path, closed):
+    out = tmp_path / "out.csv"
+    command = [sys.executable, "-m", "pgmest", *arguments(folder, out, "--seed", "0")]
+    run = subprocess.run(f"{shlex.join(command)} {closed}", shell=True, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert len(out.read_text().splitlines()) > 300
+    assert "Traceback" not in run.stderr
+    if closed == "2>&-":
+        command = [sys.executable, "-m", "pgmest", "info", str(tmp_path / "none.npz")]
+        run = subprocess.run(f"{shlex.join(command)} {closed}", shell=True, capture_output=True, text=True, timeout=300)
+        assert (run.returncode, run.stdout) == (1, "")
 
 
 def test_sigterm_is_answered_as_before_after_the_command(folder):

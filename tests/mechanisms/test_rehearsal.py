@@ -150,8 +150,10 @@ def test_a_limit_of_time_in_another_thread():
     assert len(found[0].measurements) == 2
 
 
-def test_a_run_that_is_faster_than_the_limit_is_left_alone():
-    result = pg.mechanisms.Independent(rho=0.1, backend="simulation").fit(DATA, seed=0, time_limit=60)
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("limit", [60, 1e12, 1e308])
+def test_a_run_that_is_faster_than_the_limit_is_left_alone(limit):
+    result = pg.mechanisms.Independent(rho=0.1, backend="simulation").fit(DATA, seed=0, time_limit=limit)
     assert not result.interrupted
     assert "time_limit" not in result.details
     for clock in threading.enumerate():
