@@ -84,6 +84,8 @@ class UnknownAttributeError(PgmestError, KeyError):
     @classmethod
     def of(cls, name: object, attributes: Sequence[str]) -> UnknownAttributeError:
         text = f"'{name}' is not an attribute of the domain ({listed(attributes)})."
+        if not isinstance(name, str) and str(name) in attributes:
+            return cls(f"{name!r} is not an attribute of the domain ({listed(attributes)}): names are texts, '{name}'.")
         near = difflib.get_close_matches(str(name), list(attributes), n=1)
         if near:
             return cls(f"{text} Did you mean '{near[0]}'?")

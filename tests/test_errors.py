@@ -77,6 +77,10 @@ def test_memory_is_readable(size, text):
             "'zzz' is not an attribute of the domain (age, sex). Use one of these names, or add it to the domain.",
         ),
         (
+            UnknownAttributeError.of(7, ("age", "7")),
+            "7 is not an attribute of the domain (age, 7): names are texts, '7'.",
+        ),
+        (
             UnknownAttributeError.of(3, ("age",)),
             "'3' is not an attribute of the domain (age). Use one of these names, or add it to the domain.",
         ),

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmest._base.widths import joined, shortened
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, MeasurementError, count_text, listed, memory_text, plural
+from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, count_text, listed, memory_text, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import MEASURED_MODEL, MODEL, write_model
@@ -26,7 +26,7 @@ from pgmest.sampling.facts import Facts, exact_facts
 from pgmest.solvers.report import EstimationReport, MaybeNone
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.evidence import checked_evidence, checked_likelihoods, impossible_evidence, restrict
+from pgmest.tables.evidence import checked_evidence, checked_likelihoods, impossible_evidence, restrict, unlikely
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -233,7 +233,10 @@ class Model(Distribution):
             for name, values in known.items():
                 tables[(name,)] = tables.get((name,), 0.0) + np.log(values)
         made = Model(CliqueVector(self.domain, tables), 1.0)
-        share = math.exp(min(made.log_partition - self.log_partition, 0.0))
+        try:
+            share = math.exp(min(made.log_partition - self.log_partition, 0.0))
+        except ImpossibleModelError:
+            raise unlikely(known) from None
         return Model(made.potentials, share * self.total, plan=made.plan).about_as(self)
 
     # -- uncertainty ------------------------------------------------------------------------------------------------

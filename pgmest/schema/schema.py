@@ -227,6 +227,7 @@ class Schema:
 
         Raises:
             UnknownAttributeError, DuplicateAttributeError: the schema lacks a column, or it is named twice.
+            ArgumentError: `columns` is no list of names.
             SchemaError: no column, or one whose codes mean nothing without another one, such as differences from it.
         """
         from pgmest.schema.selection import select

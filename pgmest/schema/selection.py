@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pgmest.errors import DuplicateAttributeError, SchemaError, UnknownAttributeError, listed
+from pgmest.errors import ArgumentError, DuplicateAttributeError, SchemaError, UnknownAttributeError, listed
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
     """Return a part of a schema; see `Schema.select`."""
+    if not isinstance(columns, Iterable):
+        raise ArgumentError.of("columns", columns, "names of columns of the schema")
     names = [columns] if isinstance(columns, str) else list(columns)
     known = list(schema.description["columns"])
     for name in names:

@@ -70,10 +70,15 @@ def checked_likelihoods(domain: Domain, likelihoods: Mapping[str, Any]) -> dict[
     Raises:
         UnknownAttributeError: the domain lacks an attribute.
         ShapeError: there is not one number for each code.
-        ArgumentError: a number is not from 0 to 1.
+        ArgumentError: they are no mapping, or hold something else than numbers from 0 to 1.
     """
+    if not isinstance(likelihoods, Mapping):
+        raise ArgumentError.of("likelihoods", likelihoods, "a mapping of attributes to probabilities")
     domain.clique(likelihoods)
-    known = {name: np.asarray(values, dtype=np.float64) for name, values in likelihoods.items()}
+    try:
+        known = {name: np.asarray(values, dtype=np.float64) for name, values in likelihoods.items()}
+    except (TypeError, ValueError):  # texts, objects, or rows of different lengths
+        raise ArgumentError.of("likelihoods", likelihoods, "probabilities from 0 to 1") from None
     for name, values in known.items():
         if values.shape != (domain[name],):
             raise ShapeError.of(f"likelihoods of '{name}'", (domain[name],), values.shape, "Give one for each code.")

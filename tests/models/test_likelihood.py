@@ -46,7 +46,7 @@ def test_likelihoods_weigh_the_joint_table(seed, cliques, drawn):
             np.testing.assert_allclose(joint(made), expected, atol=1e-9)
             assert made.total == pytest.approx(expected.sum())
         else:
-            with pytest.raises(ImpossibleModelError):
+            with pytest.raises(ImpossibleModelError, match="no record has the given values"):
                 joint(model.with_likelihood(likelihoods))
 
 
@@ -58,6 +58,10 @@ def test_likelihoods_weigh_the_joint_table(seed, cliques, drawn):
         ({"a": [1.0, 1.5]}, ArgumentError),
         ({"a": [np.nan, 1.0]}, ArgumentError),
         ({"a": [-0.1, 1.0]}, ArgumentError),
+        ({"a": ["x", "y"]}, ArgumentError),
+        ({"a": [[1.0], [1.0, 0.0]]}, ArgumentError),
+        (None, ArgumentError),
+        ([1.0, 0.0], ArgumentError),
     ],
 )
 def test_what_is_no_likelihood_is_refused(likelihoods, error):

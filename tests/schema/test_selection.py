@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import DuplicateAttributeError, SchemaError, UnknownAttributeError
+from pgmest.errors import ArgumentError, DuplicateAttributeError, SchemaError, UnknownAttributeError
 
 SCHEMA = pg.Schema.parse(
     """
@@ -135,3 +135,9 @@ def test_a_schema_with_parts_to_be_bought_has_parts():
     schema = pg.Schema.from_dict({"columns": columns})
     assert list(schema.select("age").bought) == ["age"]
     assert list(schema.select("sex").domain) == ["sex"]
+
+
+@pytest.mark.parametrize("columns", [None, 3])
+def test_a_part_is_asked_for_by_names(columns):
+    with pytest.raises(ArgumentError, match="columns"):
+        SCHEMA.select(columns)
