@@ -13,6 +13,7 @@ from pgmest.mechanisms.lamp.candidates import SHARE_GRID, NoiseModel
 from pgmest.mechanisms.lamp.forecast import ExpectedTable, Forecast
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.scores import scores_stddev
+from pgmest.mechanisms.lamp.small_budgets import is_small, small_scores_stddev, small_scoring_share
 from pgmest.mechanisms.lamp.typical_tables import TableKind, class_of
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.privacy.budgets import Budget
@@ -69,10 +70,24 @@ def forecast_of(mechanism: LAMP, domain: Domain, demand: WorkloadDemand, records
     first_share = mechanism.first_share if demand.pairs or demand.has_range_queries else 1.0
     total_known = not isinstance(mechanism.neighbors, AddRemove)
     first = InitialMeasurements.of(domain, demand, noise_model, first_share, total_known)
-    whole = mechanism.budget() * mechanism.scoring_share
-    stddev = scores_stddev(2 * max(1, len(demand.pairs)), whole, mechanism.neighbors)
+    scoring_share, stddev = _scoring(mechanism, demand, records)
     worth, unscored = mechanism.min_error_reduction, mechanism.measures_all(domain, demand)
-    return Forecast(demand, first, records, mechanism.scoring_share, stddev, worth, unscored)
+    return Forecast(demand, first, records, scoring_share, stddev, worth, unscored)
+
+
+def _scoring(mechanism: LAMP, demand: WorkloadDemand, records: float) -> tuple[float, float]:
+    """Return the share of the budget for scores, and the standard deviation of a score.
+
+    A pair is scored in each round. With a small budget other pairs are selected each time.
+    """
+    budget, neighbors, pairs = mechanism.budget(), mechanism.neighbors, len(demand.pairs)
+    share, releases = mechanism.scoring_share, mechanism.rounds + bool(demand.triples)
+    stddev = scores_stddev(2 * max(1, pairs), budget * share, neighbors)
+    one = scores_stddev(2 * max(1, pairs), budget * (share / releases), neighbors)
+    if mechanism.prior is None and is_small(one, records):
+        share = small_scoring_share(mechanism.first_share, share)
+        stddev = small_scores_stddev(pairs, len(demand.attributes), budget * (share / releases), neighbors)
+    return share, stddev
 
 
 def too_weak(mechanism: LAMP, forecast: Forecast, tables: list[ExpectedTable]) -> Iterator[TooWeak]:

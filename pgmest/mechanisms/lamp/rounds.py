@@ -31,6 +31,7 @@ from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
+from pgmest.mechanisms.lamp.small_budgets import AGAIN, DEPENDENCE_WEIGHT, is_small
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
 from pgmest.privacy.curator import Curator
@@ -40,16 +41,6 @@ from pgmest.tables.groups import summed
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.lamp.lamp import LAMP
-
-SMALL_BUDGET = 0.05
-"""The budget is small for a table if the scores of all pairs have a larger standard deviation (total variation). These
-constants were fixed once, on samples of public tables (`experiments.flagship.strongest`)."""
-AGAIN = 1 / 3
-"""The part of a small budget, of what the first one-way marginals and scores leave, that measures one-way marginals
-again before errors in them hide the dependence of pairs."""
-DEPENDENCE_WEIGHT = 0.25
-"""The importance that a small budget gives to items in proportion to their dependence, relative to that of all items.
-Otherwise nearly everything would be spent on one-way marginals, which are a part of every item."""
 
 LEAST_SHARE = 1e-9
 """A smaller remaining share of the budget is a rounding error."""
@@ -116,8 +107,7 @@ class Rounds(ScoredRounds):
         elif self._scores_are_too_noisy():
             self._measure_all()
         else:
-            noise = self._scorer.stddev(self.pairs) / (2 * self.evidence.total)
-            self.small_budget = self.public is None and noise > SMALL_BUDGET
+            self.small_budget = self.public is None and is_small(self._scorer.stddev(self.pairs), self.evidence.total)
             if self.small_budget:
                 self._measure_one_way_again()
             for number in rounds_in_time(self.mechanism.rounds):

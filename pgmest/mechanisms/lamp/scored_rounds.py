@@ -25,6 +25,7 @@ from pgmest.mechanisms.lamp.scorer import ScoreHistory, Scorer
 from pgmest.mechanisms.lamp.scores import scores_stddev
 from pgmest.mechanisms.lamp.screening import screened_pairs
 from pgmest.mechanisms.lamp.shrinkage import ipf, significantly_negative
+from pgmest.mechanisms.lamp.small_budgets import selections, small_scoring_share
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
 from pgmest.privacy.allocation import least_error_weights
@@ -36,12 +37,6 @@ if TYPE_CHECKING:
 
 SCORING_THRESHOLD = 2.0
 """Pairs are scored only if measuring all of them leaves a mean error above this many standard deviations of a score."""
-
-LEAST_RATIO = 4
-"""Pairs are selected before they are scored only if there are more than this many times as many pairs as selections.
-This and the next constant were fixed together with `rounds.SMALL_BUDGET`."""
-SMALL_SCORING = 0.1
-"""The part of a small budget, of what the first one-way marginals leave, for scores, if `scoring_share` is less."""
 
 MOST_TRIPLES, MOST_TRIPLE_CELLS = 500, 100_000
 """The largest number of scored triples, those whose pairs depend most, and the largest number of cells of a triple."""
@@ -108,8 +103,8 @@ class ScoredRounds:
     @property
     def _scoring_share(self) -> float:
         """The share of the budget for all scores together."""
-        share = self.mechanism.scoring_share
-        return max(share, SMALL_SCORING * (1 - self.mechanism.first_share)) if self.small_budget else share
+        first, share = self.mechanism.first_share, self.mechanism.scoring_share
+        return small_scoring_share(first, share) if self.small_budget else share
 
     def _scores_are_too_noisy(self) -> bool:
         """Return whether measuring all pairs and triples of the workload leaves errors below the noise of scores.
@@ -155,8 +150,8 @@ class ScoredRounds:
 
     def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
         """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest."""
-        number = len(self.demand.attributes) - 1
-        if len(expected) <= LEAST_RATIO * number:
+        number = selections(len(expected), len(self.demand.attributes))
+        if number is None:
             return scorer, expected
         half = scorer.spend * 0.5
         joined = None if self.evidence.answers else self.evidence.ties
