@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from pgmest._base.printable import on_one_line
+
 
 def width(text: str) -> int:
     """Return the number of columns that a text takes.
@@ -46,32 +48,34 @@ def shortened(text: str, columns: int = LONGEST_NAME) -> str:
 def short_names(names: Iterable[str], columns: int = LONGEST_NAME) -> dict[str, str]:
     """Return a short text for each name, different ones for different names; names that are short stay as they are.
 
-    Names that would be cut to one text show where they differ, and as a last resort a number.
+    A name of several lines becomes one line. Names that would be cut to one text show where they differ, and as a last
+    resort a number.
 
     >>> list(short_names(["age", "Do you like the old rooms?", "Do you like the new rooms?"], 16).values())
     ['age', 'Do yo…old rooms?', 'Do yo…new rooms?']
     """
-    distinct = list(dict.fromkeys(names))
-    taken = {name for name in distinct if width(name) <= columns}
+    lines = {name: on_one_line(name) for name in names}
+    taken = {name for name, line in lines.items() if name == line and width(name) <= columns}
     alike: dict[str, list[str]] = {}
-    for name in distinct:
-        alike.setdefault(shortened(name, columns), []).append(name)
-    texts = {name: text for group in alike.values() for name, text in _apart(group, columns).items()}
+    for line in dict.fromkeys(lines.values()):
+        alike.setdefault(shortened(line, columns), []).append(line)
+    texts = {line: text for group in alike.values() for line, text in _apart(group, columns).items()}
     found = {}
-    for name in distinct:
-        short, number = texts[name], 1
+    for name, line in lines.items():
+        short, number = texts[line], 1
         while short in taken and short != name:
             number += 1
             mark = f" ({number})"
-            short = shortened(name, columns - len(mark)) + mark
+            short = shortened(line, columns - len(mark)) + mark
         taken.add(short)
         found[name] = short
     return found
 
 
 def key_of_names(short: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the short texts that differ from their names, with these names."""
-    return [(text, name) for name, text in short.items() if text != name]
+    """Return the short texts that differ from their names, with these names, each on one line."""
+    lines = {name: on_one_line(name) for name in short}
+    return [(text, lines[name]) for name, text in short.items() if text != lines[name]]
 
 
 def _apart(names: Sequence[str], columns: int) -> dict[str, str]:

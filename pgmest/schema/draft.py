@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from pgmest.data.frames import ReadingWarning
 from pgmest.data.names import index_note
 from pgmest.data.table_file import TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
-from pgmest.errors import DataError, listed
+from pgmest.errors import DataError, SchemaError, listed
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.draft_levels import declared_levels, with_levels
@@ -122,10 +123,10 @@ def draft(table: Any, *, bought: bool = False) -> str:
     if amounts:  # codes do not add up
         guesses |= {name: guess(name, tallies[name], amounts=True) for name in amounts}
         described = _described(guesses)
-    units, relations = list(_units(guesses)), [] if bought else list(_relations(described, numbers, sums, columns))
+    relations = [] if bought else _that_fit(guesses, list(_relations(described, numbers, sums, columns)))
     text = HEADER + "".join(_decisions(guesses, bought)) + _file_lines(table, told) + "columns:\n"
     text += "".join(f"{line}\n" for name, one in guesses.items() for line in _entry(name, one, bought))
-    return text + "".join(units) + (RELATIONS if relations else "") + "".join(relations)
+    return text + "".join(_units(guesses)) + (RELATIONS if relations else "") + "".join(relations)
 
 
 def _located(table: Any) -> tuple[Any, Sequence[str]]:
@@ -204,11 +205,34 @@ def _lines(one: Guess, bought: bool) -> Iterator[str]:
 
 def _described(guesses: Mapping[str, Guess]) -> Sequence[SchemaColumn]:
     """Return the columns of a draft; none if all were left out."""
-    lines = [line for name, one in guesses.items() if not one.left_out for line in _entry(name, one)]
-    return Schema.parse("columns:\n" + "\n".join(lines)).described if lines else ()
+    lines = _column_lines(guesses)
+    return Schema.parse("columns:\n" + lines).described if lines else ()
+
+
+def _column_lines(guesses: Mapping[str, Guess]) -> str:
+    lines = (line for name, one in guesses.items() if not one.left_out for line in _entry(name, one))
+    return "".join(f"{line}\n" for line in lines)
 
 
 # -- what holds between columns ---------------------------------------------------------------------------------------
+
+
+def _that_fit(guesses: Mapping[str, Guess], relations: Sequence[str]) -> Sequence[str]:
+    """Return the relations that a schema can state together; of those that it cannot, the first ones."""
+    columns = f"columns:\n{_column_lines(guesses)}constraints:\n"
+
+    def fit(chosen: Sequence[str]) -> bool:
+        with contextlib.suppress(SchemaError):
+            Schema.parse(columns + "".join(line.removeprefix("#") for line in chosen))
+            return True
+        return False
+
+    if not relations or fit(relations):
+        return relations
+    kept: list[str] = []
+    for relation in relations:
+        kept += [relation] if fit([*kept, relation]) else []
+    return kept
 
 
 def _numbers(
@@ -250,16 +274,26 @@ def _relations(
             times.setdefault(one.kind, {})[name] = _numbers_of(one, columns[name])
     amounts = {name: found for name, found in numbers.items() if isinstance(kinds[name], Grid) and name not in sums}
     chains = [chain for dates in times.values() for chain in orders_in(dates, shared=0.0)]
-    for chain in (*chains, *orders_in(amounts)):
-        yield _relation(f"ordered: [{', '.join(map(quoted, chain))}]")
     for total, parts in sums.items():
         yield _relation(f"sum: {{{quoted(total)}: [{', '.join(map(quoted, parts))}]}}")
+    chains += [chain for alike in _alike(amounts, kinds) for chain in orders_in(alike)]
+    for chain in chains:
+        yield _relation(f"ordered: [{', '.join(map(quoted, chain))}]")
     lists = {name: column for name, column in kinds.items() if isinstance(column, Categorical)}
     coded = {name: _coded(column, columns[name]) for name, column in lists.items()}
     for source, target, table in dependencies_in(coded)[:MOST_DEPENDENCIES]:
         rows = (f"{_label(lists[source], a)}: {_label(lists[target], b)}" for a, b in table.items())
         named = f"from: {quoted(source)}, to: {quoted(target)}"
         yield _relation(f"determines: {{{named}, table: {{{', '.join(rows)}}}}}")
+
+
+def _alike(amounts: Mapping[str, np.ndarray], kinds: Mapping[str, SchemaColumn]) -> Sequence[Mapping[str, np.ndarray]]:
+    """Return the amounts by what they must have in common to be ordered: their type, and their decimals."""
+    found: dict[Any, dict[str, np.ndarray]] = {}
+    for name, numbers in amounts.items():
+        one = kinds[name]
+        found.setdefault((one.kind, one.decimals if isinstance(one, Real) else 0), {})[name] = numbers
+    return list(found.values())
 
 
 def _relation(line: str) -> str:

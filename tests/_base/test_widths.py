@@ -28,3 +28,12 @@ def test_names_with_one_beginning_and_end_show_where_they_differ():
     assert [text.split("…")[1].split()[0] for text in short_names(names).values()] == ["food", "rooms"]
     assert joined(names, names, " x ").count("…") >= 2
     assert shortened("age") == "age"
+
+
+def test_names_of_several_lines_become_different_texts_on_one():
+    names = ["a\nb", r"a\nb", "a\tb", "c", "long " * 20 + "\n1", "long " * 20 + "\n2"]
+    short = short_names(names)
+    assert list(short) == names
+    assert len(set(short.values())) == len(names)
+    assert all(text.isprintable() for text in short.values())
+    assert (short[r"a\nb"], short["c"]) == (r"a\nb", "c")

@@ -543,3 +543,19 @@ def test_names_and_values_of_several_lines_stay_on_one():
 
 def test_zero_has_no_sign():
     assert "values: [-0.1, 0, 0.1]" in one([f"{number:.1f}" for number in (-0.1, -0.0, 0.1)] * 40)[0]
+
+
+def test_what_is_proposed_together_can_be_stated_together():
+    draws = rng()
+    table = pd.DataFrame({"male": draws.integers(20, 60, 500), "female": draws.integers(0, 20, 500)})
+    table["total"] = table.male + table.female
+    table["region"] = draws.integers(0, 400, 500)
+    table["place"] = table.region + draws.integers(1, 9, 500) / 10
+    table["low"], table["high"] = draws.integers(0, 300, 500), draws.integers(1, 200, 500)
+    table["high"] = table.low + table.high
+    text = draft(table)
+    assert "#   - sum: {total: [male, female]}" in text
+    assert "#   - ordered: [low, high]" in text
+    assert "[region, place]" not in text  # one has decimals, and a schema orders columns of one type
+    stated = re.sub("^#   - ", "  - ", text.replace("# constraints:", "constraints:"), flags=re.M)
+    assert not [one for one in public(stated).check(table).broken if one.broken]
