@@ -20,7 +20,7 @@ from pgmest.errors import ArgumentError, OptionalDependencyError
 from pgmest.mechanisms.registry import named_mechanism
 from pgmest.mechanisms.result import Result
 from pgmest.privacy.budgets import DEFAULT_DELTA
-from pgmest.schema.grid import real_numbers
+from pgmest.schema.numerals import real_numbers
 from pgmest.tables.domain import Domain
 
 try:

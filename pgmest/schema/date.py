@@ -15,8 +15,9 @@ from pgmest.data.values import Values
 from pgmest.schema.bins import whole_bin_expression, whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
-from pgmest.schema.grid import Grid, Numbers, whole_points
+from pgmest.schema.grid import Grid, whole_points
 from pgmest.schema.notation import SchemaNode
+from pgmest.schema.numerals import Numbers
 from pgmest.schema.readings import EPOCHS, step_of
 
 if TYPE_CHECKING:

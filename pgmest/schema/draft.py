@@ -21,10 +21,11 @@ from pgmest.errors import DataError, SchemaError, listed
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.draft_levels import declared_levels, with_levels
-from pgmest.schema.grid import Grid, Integer, Real, real_numbers
+from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.guess import Guess, guess
 from pgmest.schema.identifiers import named_after_persons, named_as_identifier
 from pgmest.schema.notation import quoted
+from pgmest.schema.numerals import real_numbers
 from pgmest.schema.proposals import Coded, dependencies_in, orders_in, sums_in
 from pgmest.schema.schema import DRAFT_MARK, Schema
 from pgmest.schema.tally import Tally

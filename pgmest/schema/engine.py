@@ -90,7 +90,7 @@ class EngineColumn:
         frame: the lazy frame.
         name: of the column.
         kind: its type in the engine.
-        ignore, decimal: how texts write numbers, as `grid.Writing`.
+        ignore, decimal: how texts write numbers, as `numerals.Writing`.
     """
 
     frame: nw.LazyFrame[Any]

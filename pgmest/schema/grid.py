@@ -8,7 +8,7 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,73 +17,13 @@ from pgmest.schema.bins import bin_expression, real_edges, uniform, whole_bin_ex
 from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
+from pgmest.schema.numerals import PLAIN_WRITING, WRITING_KEYS, Numbers, Writing, real_numbers, whole_numbers
+from pgmest.schema.readings import LIMIT
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 RANGE_KEYS = ("min", "max", "bins", "width", "edges", "points")
-WRITING_KEYS = ("ignore", "decimal")
-
-
-@dataclass(frozen=True)
-class Writing:
-    """The notation of numbers: $9,934.79 with `ignore: ["$", ","]`, 9.934,79 with `ignore: ["."]` and `decimal: ","`.
-
-    Attributes:
-        ignore: what is left out wherever it stands, such as currency signs and separators of thousands.
-        decimal: the decimal mark.
-    """
-
-    ignore: tuple[str, ...] = ()
-    decimal: str = "."
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, SchemaNode]) -> Writing:
-        ignore = [_ignored(item) for item in fields["ignore"].items()] if "ignore" in fields else []
-        decimal = fields["decimal"].choice((".", ",")) if "decimal" in fields else "."
-        if decimal in ignore:
-            fields["ignore"].fail(f"must not hold {decimal!r}, which is the decimal mark; say decimal: if it is not.")
-        return cls(tuple(ignore), decimal)
-
-    def plain(self, value: object) -> object:
-        """A text as one that is read as a number; any other value as it is."""
-        if not isinstance(value, str):
-            return value
-        for text in self.ignore:
-            value = value.replace(text, "")
-        return (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
-
-    def read(self, values: Values) -> Values:
-        """Values without gaps, the texts among them as they are read."""
-        if self == Writing() or values.array.dtype.kind != "O":
-            return values
-        return Values.of_items([self.plain(value) for value in values.array])
-
-    def in_engine(self, column: EngineColumn) -> EngineColumn:
-        """A column that an engine holds, its texts as they are read."""
-        return replace(column, ignore=self.ignore, decimal=self.decimal)
-
-
-def _ignored(node: SchemaNode) -> str:
-    text = node.text()
-    if not text or any(char.isdigit() or char == "-" for char in text):
-        node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
-    return text
-
-
-class Numbers(NamedTuple):
-    """Values as numbers on the scale of a column's bins.
-
-    Attributes:
-        numbers: of shape (rows,), any number where unreadable.
-        unreadable: which values are no numbers.
-        fractional: which are not whole, where the column is of whole numbers.
-    """
-
-    numbers: np.ndarray
-    unreadable: np.ndarray
-    fractional: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -223,7 +163,7 @@ class Integer(Grid):
         writing: how texts write numbers.
     """
 
-    writing: Writing = Writing()
+    writing: Writing = PLAIN_WRITING
 
     @property
     def kind(self) -> str:
@@ -284,7 +224,7 @@ class Real(Grid):
     """
 
     decimals: int | None
-    writing: Writing = Writing()
+    writing: Writing = PLAIN_WRITING
 
     @property
     def kind(self) -> str:
@@ -404,40 +344,6 @@ def _multiple(node: SchemaNode, decimals: int | None) -> float:
 def whole_points(starts: tuple[float, ...], high: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the first and the last whole number of each bin."""
     return np.array(starts, dtype=np.int64), np.array([*starts[1:], high + 1], dtype=np.int64) - 1
-
-
-def whole_numbers(values: Values) -> Numbers:
-    """Values without gaps as whole numbers, those below others: as `readings.whole_of`, for whole arrays."""
-    array = values.array
-    none = np.zeros(len(values), dtype=bool)
-    if array.dtype.kind == "u":
-        return Numbers(np.minimum(array, np.uint64(LIMIT)).astype(np.int64), none, none)
-    if array.dtype.kind in "bi":
-        return Numbers(np.clip(array.astype(np.int64), -LIMIT, LIMIT), none, none)
-    if array.dtype.kind == "f":
-        below = np.floor(np.clip(array, -LIMIT, LIMIT)).astype(np.int64)
-        return Numbers(below, none, (np.floor(array) != array))
-    if array.dtype.kind in "Mm":
-        return Numbers(np.zeros(len(values), dtype=np.int64), ~none, none)
-    positions, distinct = values.distinct()
-    read = [whole_of(value) for value in distinct]
-    numbers = np.array([0 if found is None else found[0] for found in read], dtype=np.int64)
-    unreadable = np.array([found is None for found in read], dtype=bool)
-    fractional = np.array([found is not None and not found[1] for found in read], dtype=bool)
-    return Numbers(numbers[positions], unreadable[positions], fractional[positions])
-
-
-def real_numbers(values: Values) -> Numbers:
-    """Values without gaps as floats: as `readings.real_of`, for whole arrays."""
-    array = values.array
-    if array.dtype.kind in "Mm":
-        numbers = np.full(len(values), np.nan)
-    elif array.dtype.kind == "O":
-        positions, distinct = values.distinct()
-        numbers = np.array([real_of(value) for value in distinct], dtype=np.float64)[positions]
-    else:
-        numbers = array.astype(np.float64)
-    return Numbers(numbers, np.isnan(numbers), np.zeros(len(values), dtype=bool))
 
 
 def _bound(node: SchemaNode) -> int:

@@ -15,7 +15,8 @@ from pgmest.schema.categorical import Categorical
 from pgmest.schema.clock import Duration
 from pgmest.schema.column import SchemaColumn, could_be_written
 from pgmest.schema.date import Date
-from pgmest.schema.grid import Grid, Integer, Real, Writing
+from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.numerals import Writing
 from pgmest.schema.readings import EPOCHS, text_of
 
 if TYPE_CHECKING:
