@@ -12,6 +12,7 @@ from pgmest.data.dates import steps_in
 from pgmest.errors import percent_text
 from pgmest.schema.guess_dates import Dates, compact_dates, dates_in, unknown_days
 from pgmest.schema.guess_numbers import (
+    MORE_ROWS_EACH,
     MOST_MARKERS,
     Numbers,
     are_few,
@@ -149,7 +150,15 @@ def _in_texts(name: str, tally: Tally, gaps: bool, amounts: bool) -> Guess | Non
     if times is not None:
         return _with_odd(Guess(tuple(times.lines), gaps=gaps, notes=times.notes), times.odd, "A TIME")
     numbers = numbers_in(tally)
-    return None if numbers is None else _numeric(name, numbers, gaps, amounts)
+    if numbers is None or (not amounts and numbers.top is None and _are_labels(numbers)):
+        return None
+    return _numeric(name, numbers, gaps, amounts)
+
+
+def _are_labels(found: Numbers) -> bool:
+    """Return whether few numbers such as 1,5 and 20 % are to be listed, as texts: lists of numbers have no notation."""
+    many = found.tally.rows >= MORE_ROWS_EACH * found.tally.distinct
+    return bool(found.writing and not found.odd.distinct and many and are_few(found.tally))
 
 
 # -- dates and numbers ------------------------------------------------------------------------------------------------

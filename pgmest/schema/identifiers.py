@@ -79,10 +79,13 @@ ALONE = frozenset(
 PERSONAL = (
     r"(?:(?:first|last|full|given|family|middle|maiden|sur|fore|patient|customer|client|person|contact|street)_?)?name"
     r"|(?:home|street|mail|postal|email)?_?address|street|e_?mail"
+    r"|(?:vor|nach|zu|familien)name|adresse|anschrift|prenom"
 )
 """The names of columns of names and addresses."""
 MOST_SIZES = 12
 """The largest number of values of a column such as `household` or `name` that are sizes or kinds of these."""
+COMPOUND = r"\w{2,}(?:nummer|nr)"
+"""The German words for numbers of persons or things, such as Kundennummer and PatNr."""
 UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32,}"
 
 
@@ -112,7 +115,7 @@ def named_as_identifier(name: str) -> bool:
     """Return whether a column is called an identifier of anything: `id`, `shop_id`, `UserID`, `case_number`."""
     words = words_of(name)
     numbered = len(words) > 1 and words[-1] in NUMBER_WORDS and set(words[:-1]) & (PERSONS | THINGS)
-    return bool(set(words) & ID_WORDS or numbered)
+    return bool(set(words) & ID_WORDS or numbered or any(re.fullmatch(COMPOUND, word) for word in words))
 
 
 def named_after_persons(name: str) -> bool:

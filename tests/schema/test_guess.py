@@ -559,3 +559,16 @@ def test_what_is_proposed_together_can_be_stated_together():
     assert "[region, place]" not in text  # one has decimals, and a schema orders columns of one type
     stated = re.sub("^#   - ", "  - ", text.replace("# constraints:", "constraints:"), flags=re.M)
     assert not [one for one in public(stated).check(table).broken if one.broken]
+
+
+def test_few_numbers_in_a_notation_are_labels():
+    draws = rng()
+    marks = ["1,0", "1,3", "1,7", "2,0", "5,0"]
+    assert 'values: ["1,0", "1,3", "1,7", "2,0", "5,0"]' in one(draws.choice(marks, 500))[0]
+    assert 'values: ["0%", "15%", "20%"]' in one(draws.choice(["0%", "15%", "20%"], 500))[0]
+    assert "type: integer" in one([f"{number}%" for number in draws.integers(0, 100, 500)])[0]
+
+
+@pytest.mark.parametrize("name", ["Kundennummer", "PatNr", "Vorname", "Nachname"])
+def test_german_names_of_identifiers_are_known(name):
+    assert "IS LEFT OUT: IT IS CALLED" in one([f"N{number % 40}" for number in range(400)], name)[0][0]
