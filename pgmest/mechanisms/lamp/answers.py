@@ -137,6 +137,22 @@ def counts_all(query: Any) -> bool:
     return isinstance(query, Identity | Grouping)
 
 
+def least_total(measurements: Iterable[LinearMeasurement], domain: Domain) -> float:
+    """Return the least number of records, at least 1, for which contrasts of single attributes imply no negative count.
+
+    It replaces an estimate if a run is interrupted before the number of records is measured.
+    """
+    least = 1.0
+    for measurement in measurements:
+        if len(measurement.clique) == 1 and isinstance(measurement.query, Kron):
+            size = domain[measurement.clique[0]]
+            _, contrasts = read_grouping(measurement.query.matrices[0], size)
+            if contrasts is not None:
+                counts = np.linalg.pinv(contrasts) @ measurement.values
+                least = max(least, -float(counts.min()) * contrasts.shape[1])
+    return least
+
+
 @dataclass(frozen=True, eq=False)
 class RangeAnswers:
     """Noisy answers H x + noise about ranges of the codes of one attribute, with x the counts of its codes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.stages import rounds_in_time
-from pgmest.errors import SpendTooSmall
+from pgmest.errors import SpendTooSmall, TotalError
 from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candidates
-from pgmest.mechanisms.lamp.answers import counts_all, grouping_query
+from pgmest.mechanisms.lamp.answers import counts_all, grouping_query, least_total
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import (
     CandidateMarginal,
@@ -64,7 +65,10 @@ def _total_of(curator: Curator) -> tuple[float, float]:
     if curator.public_total is not None:
         return curator.public_total, 0.0
     whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
-    found = estimate_total(whole, curator.domain)
+    try:
+        found = estimate_total(whole, curator.domain)
+    except TotalError:
+        return least_total(curator.measurements, curator.domain), math.inf
     return found.value, found.stddev
 
 

@@ -9,9 +9,10 @@ import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import LAMP, Independent
+from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.candidates import MOST_CONTRASTED
 from pgmest.models.support import SupportModel
-from pgmest.privacy import Replace
+from pgmest.privacy import Curator, Replace, Rho
 from pgmest.solvers.total import estimate_total
 from tests.mechanisms.auditing import DATA, audit_mechanism, audit_statistics
 from tests.mechanisms.repeating import check_cut_journal
@@ -150,6 +151,20 @@ def test_an_interrupted_run_keeps_what_was_paid(charges):
     assert result.interrupted
     assert len(result.measurements) >= 4
     assert result.model.total == pytest.approx(CENSUS.records, rel=0.02)
+
+
+@pytest.mark.parametrize("charges", range(1, 4))
+def test_contrasts_alone_give_a_model_after_an_interruption(charges):
+    codes = np.random.default_rng(0).integers(0, [2, 3, 5], (5000, 3))
+    data = pg.Dataset.from_codes(codes, {"a": 2, "b": 3, "c": 5})
+    curator = Curator(data, Rho(1.0), backend="simulation", seed=0)
+    mechanism = LAMP(rho=1.0, backend="simulation", records=1000)
+    for name in list(data.domain)[:charges]:
+        size = data.domain[name]
+        curator.measure(name, Rho(0.1), grouping_query((name,), [np.arange(size)], [True]))
+    model = mechanism.conclude(curator)
+    assert model.total >= 1
+    assert np.isfinite(model.project(("a", "b")).values).all()
 
 
 @pytest.mark.parametrize("budget", [{"rho": 0.5}, {"epsilon": 1.0, "delta": 0}])
