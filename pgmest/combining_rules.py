@@ -171,18 +171,29 @@ def combine(
     estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))
     if not np.isfinite(estimates).all() or not (variances >= 0).all() or not np.isfinite(variances).all():
         raise ArgumentError("estimates must be finite and variances finite and at least 0; a fit may have failed.")
-    most, notes = (float(len(parts)), []) if posterior is None else _effective(posterior, len(parts))
-    return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, notes)
+    most, wider, notes = (float(len(parts)), 1.0, []) if posterior is None else _effective(posterior, len(parts))
+    return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, wider, notes)
 
 
-def _effective(posterior: Any, tables: int) -> tuple[float, list[str]]:
-    """Return the number of independent draws that the tables of a posterior are worth, and a note if it is smaller.
+def _effective(posterior: Any, tables: int) -> tuple[float, float, list[str]]:
+    """Return the number of independent draws that the tables of a posterior are worth, how much their variance is
+    raised, and notes on both.
+
+    If the chains disagree a little, the variance between tables is multiplied by the square of R-hat, which is the
+    ratio of the variance of all draws to that within chains (Gelman and Rubin 1992).
 
     Raises:
         ArgumentError: the posterior is not reliable, or has fewer than two effective draws.
     """
     report = posterior.report
-    if not report.reliable:
+    wider, notes = 1.0, list[str]()
+    if report.nearly_reliable:
+        wider = report.disagreement**2
+        notes.append(
+            f"the posterior's chains disagree a little (R-hat {report.disagreement:.3g}): the variance between tables "
+            f"was multiplied by {wider:.3g}. Raise warm_up= or draws= of posterior()."
+        )
+    elif not report.reliable:
         raise ArgumentError(
             f"the posterior is not reliable yet, as {report.trouble}: tables drawn from it have no valid standard "
             "error. Raise warm_up= or draws= of posterior(), and draw the tables again."
@@ -193,8 +204,9 @@ def _effective(posterior: Any, tables: int) -> tuple[float, list[str]]:
             "variance: raise draws= of posterior(), and draw the tables again."
         )
     if report.bulk_ess >= tables:
-        return tables, []
-    return report.bulk_ess, [f"the tables count as {report.bulk_ess:.3g} draws, the effective ones of the posterior."]
+        return tables, wider, notes
+    notes.append(f"the tables count as {report.bulk_ess:.3g} draws, the effective ones of the posterior.")
+    return report.bulk_ess, wider, notes
 
 
 def _combined(
@@ -204,10 +216,11 @@ def _combined(
     share: float,
     names: tuple[str, ...],
     most: float,
+    wider: float,
     notes: list[str],
 ) -> Combined:
     within, m = variances.mean(axis=0), np.full(estimates.shape[1:], most)
-    between = estimates.var(axis=0, ddof=1) if len(estimates) > 1 else np.zeros_like(within)
+    between = wider * estimates.var(axis=0, ddof=1) if len(estimates) > 1 else np.zeros_like(within)
     apart, overall = _quarters_apart(estimates)
     if apart.any():
         between, m = np.where(apart, np.maximum(between, overall), between), np.where(apart, np.minimum(m, QUARTERS), m)

@@ -52,7 +52,8 @@ class TestFormulas:
 
 
 def report(**changed):
-    return SimpleNamespace(report=SimpleNamespace(**{"reliable": True, "trouble": "", "bulk_ess": 400.0} | changed))
+    usual = {"reliable": True, "nearly_reliable": False, "disagreement": 1.0, "trouble": "", "bulk_ess": 400.0}
+    return SimpleNamespace(report=SimpleNamespace(**usual | changed))
 
 
 class TestPosteriorsThatDoNotCarryIt:
@@ -74,6 +75,13 @@ class TestPosteriorsThatDoNotCarryIt:
         assert few.stddev == pytest.approx(np.sqrt(0.1 + (1 + 1 / 3) * plain.between))
         assert few.degrees < plain.degrees
         assert "count as 3 draws" in repr(few)
+
+    def test_chains_that_disagree_a_little_widen_the_variance_between_tables(self) -> None:
+        apart = report(reliable=False, nearly_reliable=True, disagreement=1.08)
+        plain, wider = (combine(self.RESULTS, rule="multiple_imputation", posterior=one) for one in (None, apart))
+        assert wider.between == pytest.approx(1.08**2 * plain.between)
+        assert wider.stddev > plain.stddev
+        assert "multiplied by 1.17" in repr(wider)
 
     def test_a_posterior_of_the_package(self) -> None:
         measured = pg.LinearMeasurement(np.array([300.0, 200.0]), ("a",), 5.0)

@@ -117,7 +117,7 @@ def test_a_matrix_is_copied_and_read_only():
     matrix[0, 0] = 5
     assert query.matrix()[0, 0] == 1
     with pytest.raises(ValueError, match="read-only"):
-        query.matrix()[0, 0] = 5
+        query.values[0, 0] = 5  # pyright: ignore[reportAttributeAccessIssue]
 
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

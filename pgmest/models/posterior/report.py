@@ -12,7 +12,9 @@ from pgmest.models.posterior.diagnostics import bulk_ess, r_hat, tail_ess
 GOOD_R_HAT = 1.05
 """The largest R-hat at which chains count as mixed. Vehtari et al. (2021) recommend 1.01 for final results."""
 BAD_R_HAT = 1.1
-"""The R-hat of one answer from which on its interval warns; few draws alone can exceed `GOOD_R_HAT`."""
+"""The R-hat of one answer from which on its interval warns; few draws alone can exceed `GOOD_R_HAT`. Chains with less
+disagree a little only."""
+
 MOST_DIVERGENT = 0.02
 """The largest acceptable share of divergent trajectories; more of them hint at regions that are not reached."""
 
@@ -78,16 +80,30 @@ class PosteriorReport:
         )
 
     @property
+    def disagreement(self) -> float:
+        """The larger one of the R-hat of the cells and that of the number of records; 1 if the chains agree."""
+        return max(self.r_hat, self.total_r_hat)
+
+    @property
     def reliable(self) -> bool:
         """True if the chains agree and hardly any trajectory diverged."""
-        return max(self.r_hat, self.total_r_hat) <= GOOD_R_HAT and self.divergent <= MOST_DIVERGENT * self.draws
+        return self.disagreement <= GOOD_R_HAT and not self._diverges
+
+    @property
+    def nearly_reliable(self) -> bool:
+        """Whether the posterior is reliable except that its chains disagree a little."""
+        return GOOD_R_HAT < self.disagreement <= BAD_R_HAT and not self._diverges
+
+    @property
+    def _diverges(self) -> bool:
+        return self.divergent > MOST_DIVERGENT * self.draws
 
     @property
     def trouble(self) -> str:
         """The reason why the posterior is not reliable; empty if it is."""
         if self.reliable:
             return ""
-        ratio = max(self.r_hat, self.total_r_hat)
+        ratio = self.disagreement
         if not ratio <= GOOD_R_HAT:
             return f"its chains disagree (R-hat {ratio:.3g}, at most {GOOD_R_HAT} would do)"
         return f"{self.divergent:,} of {self.draws:,} trajectories diverged"
