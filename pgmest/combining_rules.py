@@ -144,7 +144,8 @@ def combine(
         posterior: the posterior from which the tables were drawn, in their order.
 
     Raises:
-        ArgumentError: the posterior says that it is not reliable yet, or has fewer than two effective draws.
+        ArgumentError: the posterior is not reliable, by more than chains that disagree a little (R-hat up to 1.1), or
+            has fewer than two effective draws.
         ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule, or
             variances that are not at least 0.
     """

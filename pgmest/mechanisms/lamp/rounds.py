@@ -124,7 +124,9 @@ class Rounds(ScoredRounds):
         if share < LEAST_SHARE:
             return
         self._allocate(0, list(self._one_way_candidates()), AGAIN * share)
-        self.levels = {name: nested_groups(self.evidence.counts(name)) for name in self.demand.attributes}
+        fixed = {name for clique in self.level_of for name in clique}  # these tables keep their groups
+        free = [name for name in self.demand.attributes if name not in fixed]
+        self.levels |= {name: nested_groups(self.evidence.counts(name)) for name in free}
 
     def _measure_all(self) -> None:
         """Measure all pairs and triples without scores, and one-way marginals again if this lowers the error."""

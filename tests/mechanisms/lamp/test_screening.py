@@ -11,6 +11,7 @@ from pgmest.mechanisms import AIM, LAMP
 from pgmest.mechanisms.lamp.allocation import ItemErrors
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.rounds import Rounds
 from pgmest.mechanisms.lamp.scorer import Scorer
 from pgmest.mechanisms.lamp.screening import screened_pairs
 from pgmest.privacy import Curator, Epsilon, Rho
@@ -95,3 +96,12 @@ def test_strong_dependence_survives_a_small_budget():
             model = asked.fit(data, seed=seed).model
             kept.append(np.mean([total_variation(data.project(p), model.project(p)) for p in pairs]))
     assert np.mean(found[LAMP]) <= 1.05 * np.mean(found[AIM])
+
+
+def test_a_table_that_was_measured_ahead_keeps_its_groups():
+    curator = Curator(dependent(), Rho(1e-3), backend="simulation", seed=0)
+    rounds = Rounds.start(LAMP(rho=1e-3, backend="simulation"), curator, None)
+    rounds.level_of["a", "e"] = 1
+    before = dict(rounds.levels)
+    rounds._measure_one_way_again()
+    assert [name for name in SIZES if rounds.levels[name] is before[name]] == ["a", "e"]
