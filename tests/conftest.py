@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Generator
 from typing import Any
@@ -38,8 +39,8 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Workers of pytest-xdist collect the same names only if none holds an address."""
-    assert [item.nodeid for item in items if " at 0x" in item.nodeid] == []
+    """Workers of pytest-xdist collect the same names only if none holds an address or a set, whose order is random."""
+    assert [item.nodeid for item in items if re.search(r" at 0x|\{'[^':]*'[,}]", item.nodeid)] == []
 
 
 @pytest.fixture(scope="session")
