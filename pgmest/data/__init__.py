@@ -1,6 +1,8 @@
-"""Records: data sets of codes, the engines that hold them, files and dataframes, and schemas of raw tables."""
+"""Records: data sets of codes, linked ones, the engines that hold them, files and dataframes."""
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.lazy_dataset import LazyDataset
+from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.data.linked_rules import AtLeast, AtMost, Exactly, Older
 
-__all__ = ["Dataset", "LazyDataset"]
+__all__ = ["AtLeast", "AtMost", "Dataset", "Exactly", "LazyDataset", "LinkedDataset", "LinkedTable", "Older"]
