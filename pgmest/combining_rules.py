@@ -28,6 +28,11 @@ estimates of consecutive quarters of the tables differ by more than chance expla
 then count as four draws, whose variance is that of all estimates (Gelman, Rubin 1992), and the result says so. If the
 posterior is given, it must not say of itself that it is not reliable, and tables count as no more than its effective
 draws.
+
+The first two rules need independent records, whose estimates vary by $\bar u$ at least. If b is smaller by more than
+chance explains, the tables were made in another way, and the variance is the larger one of "multiple_imputation".
+Tables that all give the same estimates are one table, which has no variance between tables: they are refused, except
+by "multiple_imputation", as exact answers may determine the estimates.
 """
 
 from __future__ import annotations
@@ -49,7 +54,14 @@ SURPRISING = 1e-3
 """The probability, over all components, of finding a difference of the quarters where there is none."""
 
 ROUNDING = 1e-20
-"""A variance of the quarters' means below this share of the squared estimates is taken for rounding errors."""
+"""A variance below this share of the squared estimates is taken for rounding errors."""
+
+FAR_VARIANCE = 1e3
+"""A variance that exceeds the median over the tables by this factor hints at a fit that failed on one table, such as a
+logistic regression whose classes are separated there."""
+
+FEW_TABLES = 5
+"""With fewer tables, most of an interval's width is uncertainty about the variance between tables."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,8 +158,8 @@ def combine(
     Raises:
         ArgumentError: the posterior is not reliable, by more than chains that disagree a little (R-hat up to 1.1), or
             has fewer than two effective draws.
-        ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule, or
-            variances that are not at least 0.
+        ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule,
+            estimates or variances that are not finite, variances below 0, or estimates that are all the same.
     """
     if rule not in RULES:
         raise ArgumentError.of("rule", rule, RULES)
@@ -170,10 +182,44 @@ def combine(
             "Fix the categories of the analysis in advance."
         )
     estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))
-    if not np.isfinite(estimates).all() or not (variances >= 0).all() or not np.isfinite(variances).all():
-        raise ArgumentError("estimates must be finite and variances finite and at least 0; a fit may have failed.")
+    _check_numbers(estimates, variances, read[0][2])
+    equal = _note_of_equal_tables(estimates, variances, rule)
     most, wider, notes = (float(len(parts)), 1.0, []) if posterior is None else _effective(posterior, len(parts))
+    notes = [*equal, *notes]
     return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, wider, notes)
+
+
+def _check_numbers(estimates: np.ndarray, variances: np.ndarray, names: tuple[str, ...]) -> None:
+    """Raise ArgumentError, which says where, if an estimate or a variance is not finite, or a variance is below 0."""
+    wrong = ~(np.isfinite(estimates) & np.isfinite(variances) & (variances >= 0))
+    if not wrong.any():
+        return
+    table, *place = (int(axis[0]) for axis in np.nonzero(wrong))
+    where = tuple([table, *place])
+    name = "" if not place else f" of {names[place[0]]!r}" if names else f" of component {place}"
+    raise ArgumentError(
+        f"results[{table}] has the estimate {estimates[where]:.4g} with the variance {variances[where]:.4g}{name}: "
+        "estimates must be finite, and variances finite and at least 0. The fit to that table may have failed, as a "
+        "category or an outcome may be missing from it: merge rare categories before the analysis."
+    )
+
+
+def _note_of_equal_tables(estimates: np.ndarray, variances: np.ndarray, rule: str) -> list[str]:
+    """Return a note if no component differs between the tables, though its variance within tables is positive.
+
+    Raises:
+        ArgumentError: the same, for a rule of tables that cannot be equal.
+    """
+    uncertain = variances.max(axis=0) > 0
+    same = estimates.var(axis=0) <= ROUNDING * np.square(estimates).mean(axis=0)
+    if len(estimates) < 2 or not uncertain.any() or (uncertain & ~same).any():
+        return []
+    if rule == "multiple_imputation":
+        return ["the estimates of all tables are equal, which is right only if exact answers determine them."]
+    raise ArgumentError(
+        "the estimates of all tables are equal, so that the results are of one table and not of several draws: analyze "
+        "each table that sample_tables(m) returned."
+    )
 
 
 def _effective(posterior: Any, tables: int) -> tuple[float, float, list[str]]:
@@ -231,9 +277,54 @@ def _combined(
             f"the first tables differ from the last ones by more than chance explains{which}: the posterior's chains "
             "disagree, and the standard errors were widened. Raise warm_up= or draws= of posterior().",
         ]
-    total, degrees = RULES[rule](within, between, (1.0 + 1.0 / m) * between, m, share)
-    stddev, tables = np.sqrt(total), len(estimates)
+    spread, tables = (1.0 + 1.0 / m) * between, len(estimates)
+    total, degrees = RULES[rule](within, between, spread, m, share)
+    if rule in INDEPENDENT:
+        close = _too_close(within, between, m, share)
+        if close.any():
+            safe = _multiple_imputation(within, between, spread, m, share)
+            total, degrees = (np.where(close, one, other) for one, other in zip(safe, (total, degrees), strict=True))
+            notes = [*notes, _note_of_close_tables(close, rule)]
+    notes = [*notes, *_notes_of_tables(variances)]
+    stddev = np.sqrt(total)
     return Combined(estimates.mean(axis=0), stddev, degrees, within, between, tables, rule, names, tuple(notes))
+
+
+def _too_close(within: np.ndarray, between: np.ndarray, m: np.ndarray, share: float) -> np.ndarray:
+    """Return which components vary less between tables than tables of independent records do.
+
+    For normal estimates, (m - 1) b / u follows the chi-squared distribution at least. Analysts' variances are rough, so
+    that b must be below half of the variance that is that unlikely, at a level for all components together.
+    """
+    from scipy.stats import chi2  # imported late: it takes a second
+
+    level = SURPRISING / max(1, within.size)
+    return between < 0.5 * within * chi2.ppf(level, np.maximum(m - 1, 1)) / np.maximum(m - 1, 1)
+
+
+def _note_of_close_tables(close: np.ndarray, rule: str) -> str:
+    which = "" if close.ndim == 0 else f" in {int(close.sum())} of {close.size} components"
+    return (
+        f"the tables differ by less than independent records do{which}, so that the rule {rule!r} is not valid, and "
+        "the larger standard errors of 'multiple_imputation' were taken. Draw the tables by sample_tables(m), or name "
+        "the rule that fits them."
+    )
+
+
+def _notes_of_tables(variances: np.ndarray) -> list[str]:
+    """Return notes on few tables, and on tables whose variances are far larger than those of the others."""
+    notes = list[str]()
+    if 1 < len(variances) < FEW_TABLES:
+        notes.append(f"{len(variances)} tables are few: more of them, such as 20, make the intervals narrower.")
+    usual = np.median(variances, axis=0)
+    far = (variances > FAR_VARIANCE * usual) & (usual > 0)
+    if far.any():
+        which = np.flatnonzero(far.reshape(len(far), -1).any(axis=1)).tolist()
+        notes.append(
+            f"the variances of results {which} exceed the median by more than {FAR_VARIANCE:,.0f} times: the fits to "
+            "these tables may have failed, and widen the standard errors. Merge rare categories before the analysis."
+        )
+    return notes
 
 
 def _quarters_apart(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -295,6 +386,9 @@ RULES = {
     "simple": _simple,
 }
 """The variance and the degrees of freedom under each rule."""
+
+INDEPENDENT = ("noise_aware", "fully_synthetic")
+"""The rules for tables of independent records, which subtract the sampling variance of these."""
 
 
 def _squared_ratio(total: np.ndarray, part: np.ndarray) -> np.ndarray:

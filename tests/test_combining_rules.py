@@ -110,7 +110,8 @@ class TestPosteriorsThatDoNotCarryIt:
             values = generator.normal(0.0, 1.0, (40, 3))
             alarms += bool(combine([(value, np.ones(3)) for value in values]).notes)
         assert alarms <= 3
-        assert combine([(np.array([1.0, 2.0]), np.ones(2))] * 40).notes == ()
+        constant = [(np.array([value, 2.0]), np.array([1.0, 0.0])) for value in generator.normal(0.0, 1.0, 40)]
+        assert combine(constant).notes == ()
 
     def test_only_the_components_that_differ_are_widened(self) -> None:
         generator = np.random.default_rng(2)
@@ -121,6 +122,61 @@ class TestPosteriorsThatDoNotCarryIt:
         assert found.stddev[0] == before.stddev[0]
         assert found.stddev[1] > 50
         assert "in 1 of 2 components" in repr(found)
+
+
+class TestResultsThatDoNotCarryIt:
+    """Results of one table, of tables that are too close, and of fits that failed."""
+
+    def test_one_table_several_times_is_refused(self) -> None:
+        for rule in ("noise_aware", "fully_synthetic", "partially_synthetic", "simple"):
+            with pytest.raises(ArgumentError, match=r"one table and not of several draws.*sample_tables"):
+                combine([(0.1 + 0.2, 0.5)] * 6, rule=rule)
+            with pytest.raises(ArgumentError, match="one table"):
+                combine([(np.array([1.0, 0.0]), np.array([1.0, 0.0]))] * 6, rule=rule)
+        found = combine([(0.3, 0.5)] * 6, rule="multiple_imputation")
+        assert "exact answers" in repr(found)
+        assert found.stddev == pytest.approx(np.sqrt(0.5))
+        assert combine([(0.3, 0.0)] * 6).notes == ()
+
+    def test_tables_that_are_closer_than_independent_records_get_the_larger_error(self) -> None:
+        """Systematic samples of one model hardly differ, so that nothing may be subtracted from their variance."""
+        generator, n = np.random.default_rng(0), 400
+        values = 0.1 * generator.normal(0.0, n**-0.5, 20)
+        for rule in ("noise_aware", "fully_synthetic"):
+            found = combine([(value, 1 / n) for value in values], rule=rule)
+            assert "less than independent records" in repr(found)
+            assert found.stddev == combine([(value, 1 / n) for value in values], rule="multiple_imputation").stddev
+            assert found.stddev**2 > 1 / n
+
+    def test_tables_of_independent_records_are_not_too_close(self) -> None:
+        generator = np.random.default_rng(1)
+        alarms = sum(
+            bool(combine([(value, np.ones(4)) for value in generator.normal(0.0, 1.0, (m, 4))]).notes)
+            for m in (5, 6, 7, 20)
+            for _ in range(150)
+        )
+        assert alarms <= 2
+
+    def test_a_failed_fit_is_named(self) -> None:
+        for estimate, variance in ((np.nan, 1.0), (1.0, np.nan), (1.0, np.inf), (1.0, -1.0)):
+            with pytest.raises(ArgumentError, match=r"results\[2\] has .*merge rare categories"):
+                combine([(1.0, 1.0), (2.0, 1.0), (estimate, variance)])
+        fits = [SimpleNamespace(params=np.array([1.0, 2.0 + i]), bse=np.array([0.1, 0.2])) for i in range(3)]
+        fits[1].bse[1] = np.nan
+        with pytest.raises(ArgumentError, match=r"results\[1\] .*of component \[1\]"):
+            combine(fits)
+
+    def test_a_fit_with_a_huge_variance_is_named_and_widens(self) -> None:
+        values = np.random.default_rng(2).normal(0.0, 1.0, (10, 2))
+        usual = [(value, np.ones(2)) for value in values]
+        separated = [*usual[:4], (values[4], np.array([1.0, 1e5])), *usual[5:]]
+        found = combine(separated)
+        assert "results [4]" in repr(found)
+        assert found.stddev[1] > 10 * combine(usual).stddev[1]
+
+    def test_few_tables_are_noted(self) -> None:
+        assert "4 tables are few" in repr(combine([(float(value), 0.1) for value in range(4)]))
+        assert "few" not in repr(combine([(float(value), 0.1) for value in range(5)]))
 
 
 class TestCoverage:

@@ -264,7 +264,8 @@ class Posterior:
             seed: the same seed gives the same tables.
 
         Raises:
-            ArgumentError: `m` is not such a number, or `about` is neither.
+            ArgumentError: `m` is not such a number, or `about` is neither; or the posterior is not reliable, by more
+                than chains that disagree a little (R-hat up to 1.1).
         """
         if at_least("m", m, 1) > len(self):
             raise ArgumentError.of("m", m, f"at most {len(self):,}, the number of draws; raise draws= of posterior()")
@@ -272,10 +273,15 @@ class Posterior:
             about = "population" if self.density.facts is None else "table"
         if about not in ("table", "population"):
             raise ArgumentError.of("about", about, ("table", "population"))
+        if not (self.report.reliable or self.report.nearly_reliable):
+            raise ArgumentError(
+                f"the posterior is not reliable yet, as {self.report.trouble}: what its tables say has no valid "
+                "standard error. Raise warm_up= or draws= of posterior()."
+            )
         if not self.report.reliable:
             self._warn(
-                f"the posterior is not reliable yet, as {self.report.trouble}: what its tables say has no valid "
-                "standard error. Raise warm_up= or draws= of posterior(), and give combine() posterior=."
+                f"the posterior is nearly reliable only, as {self.report.trouble}: give combine() posterior=, which "
+                "widens the standard errors, or raise warm_up= or draws= of posterior()."
             )
         elif self.report.bulk_ess < m:
             self._warn(

@@ -81,8 +81,11 @@ class PosteriorReport:
 
     @property
     def disagreement(self) -> float:
-        """The larger one of the R-hat of the cells and that of the number of records; 1 if the chains agree."""
-        return max(self.r_hat, self.total_r_hat)
+        """The larger one of the R-hat of the cells and that of the number of records; 1 if draws are independent.
+
+        Of few independent draws, the R-hat can be large by chance.
+        """
+        return max(self.r_hat, self.total_r_hat) if self.method == "hmc" else 1.0
 
     @property
     def reliable(self) -> bool:

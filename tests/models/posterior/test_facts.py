@@ -90,7 +90,7 @@ class TestUnmeasuredPairs:
         exact = {names: truth.project(names).values for names in (("a",), ("c", "d"))}
         measured = [M(generator.normal(truth.project(c).values, 8.0), c, 8.0) for c in cliques]
         measured += [M.exact(exact[("a",)], "a"), M.exact(exact[("c", "d")][0], ("c", "d"), np.eye(6)[:3])]
-        found = pg.estimate(measured, domain).posterior(draws=40, chains=2, warm_up=20)
+        found = pg.estimate(measured, domain).posterior(draws=120, chains=2, warm_up=80)
         axes, tables = found.draws(("a", "c", "d"))
         within = 1e-9 * truth.values.sum()
         for table in tables:

@@ -316,6 +316,15 @@ class TestQuestions:
             np.array_equal(x.project("a").values, y.project("a").values) for x, y in zip(tables, again, strict=True)
         )
 
+    def test_tables_of_chains_that_disagree_are_refused(self, model) -> None:
+        short = model.posterior(16, seed=0, warm_up=2, method="hmc")
+        assert short.report.disagreement > 1.1
+        with pytest.raises(ArgumentError, match=r"not reliable yet, as its chains disagree .* Raise warm_up="):
+            short.sample_tables(4)
+        independent = model.posterior(16, seed=0, method="laplace")
+        assert independent.report.disagreement == 1.0
+        assert len(independent.sample_tables(4, seed=0)) == 4
+
     def test_the_same_seed_gives_the_same_draws(self, model) -> None:
         one, two = (model.posterior(16, seed=3, warm_up=10, method="hmc") for _ in range(2))
         np.testing.assert_array_equal(one.points, two.points)
