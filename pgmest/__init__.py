@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pgmest.models.files import load
     from pgmest import priors
     from pgmest.estimation.estimate import estimate
-    from pgmest.estimation.rake import rake
-    from pgmest import privacy, transforms, strategies, synthesis, evaluation
+    from pgmest.surveys.rake import rake
+    from pgmest import privacy, transforms, strategies, surveys, synthesis, evaluation
     from pgmest import plots, simulation
     from pgmest import mechanisms
     from pgmest.synthesizer import Synthesizer
@@ -77,6 +77,7 @@ __all__ = [
     "simulation",
     "solvers",
     "strategies",
+    "surveys",
     "synthesis",
     "transforms",
     "uncertainty",
@@ -89,7 +90,6 @@ _HOMES = {
     "pgmest.schema": ("Schema",),
     "pgmest.data.table_file": ("TableFile",),
     "pgmest.estimation.estimate": ("estimate",),
-    "pgmest.estimation.rake": ("rake",),
     "pgmest.graph.junction_tree": ("JunctionTree",),
     "pgmest._base.threads": ("get_threads", "set_threads"),
     "pgmest.inference.kept_oracles": ("marginals",),
@@ -101,6 +101,7 @@ _HOMES = {
     "pgmest.models.region": ("ApproximateModel",),
     "pgmest.models.support": ("SupportModel",),
     "pgmest.queries": ("Kron",),
+    "pgmest.surveys.rake": ("rake",),
     "pgmest.synthesizer": ("Synthesizer",),
     "pgmest.tables.clique_vector": ("CliqueVector",),
     "pgmest.tables.domain": ("Domain",),

@@ -29,6 +29,7 @@ PAGES = {
     "pgmest.priors": "Public data",
     "pgmest.synthesis": "Records from tables",
     "pgmest.strategies": "Strategies",
+    "pgmest.surveys": "Surveys",
     "pgmest.models.uncertainty": "Error bars",
     "pgmest.evaluation": "Evaluation",
     "pgmest.plots": "Pictures",

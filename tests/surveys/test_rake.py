@@ -139,7 +139,7 @@ def test_respondents_that_cannot_have_weight_are_counted():
         ),
         (
             {"age": {"young": 90, "middle": 5, "old": 5}, "region": {1: 80, 2: 15, 3: 5}},
-            r"\(age='young': 90\), \(region=3: 5\)\. Combine",
+            r"\(age='young': 90\), \(region=3: 5\)\. Any weights miss one of them by 42\.5 or more\. Combine",
         ),
     ],
 )
@@ -175,7 +175,7 @@ def test_other_mistakes(margins, error, message):
 
 
 def test_mistakes_of_weights_and_rows():
-    for weights in ([1.0] * 7, np.ones((8, 1))):
+    for weights in ([1.0] * 7, np.ones((7, 2)), np.ones((8, 0)), np.ones((8, 1, 1))):
         with pytest.raises(ShapeError):
             pg.rake(SURVEY, {"sex": SEX}, weights)
     with pytest.raises(DataError):

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.data.codes import as_weights
-from pgmest.data.frames import narrowed, read_columns
+from pgmest.data.frames import narrowed
 from pgmest.errors import ArgumentError, ControlError, excerpt, listed, plural
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -45,8 +44,6 @@ class Controls:
         Raises:
             ArgumentError: it has another form.
         """
-        if not isinstance(margins, Mapping) or not margins:
-            raise ArgumentError.of("margins", margins, "a mapping of columns to control totals, such as {'sex': {...}}")
         cells: dict[Clique, dict[tuple[Any, ...], float]] = {}
         for key, given in margins.items():
             names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple) else ()
@@ -75,8 +72,8 @@ class Controls:
 
     @property
     def total(self) -> float:
-        """The total of all controls, which must agree."""
-        return float(next(iter(self.tables.values())).sum())
+        """The total of all controls, which must agree; 0 without controls."""
+        return float(next(iter(self.tables.values())).sum()) if self.tables else 0.0
 
     def text(self, names: Clique, cell: Iterable[Any]) -> str:
         """Return the labels of a cell, such as "sex='f', age='old'"."""
@@ -93,7 +90,7 @@ class Controls:
             ControlError: they do not.
         """
         totals = {names: float(table.sum()) for names, table in self.tables.items()}
-        if max(totals.values()) - min(totals.values()) > AGREEMENT * max(totals.values()):
+        if totals and max(totals.values()) - min(totals.values()) > AGREEMENT * max(totals.values()):
             shown = ", ".join(f"{' x '.join(names)} {total:.10g}" for names, total in totals.items())
             raise ControlError(
                 f"the controls have different totals: {shown}. Scale them to one total, for example each to shares by "
@@ -112,29 +109,35 @@ class Controls:
                     f"{self.text(shared, cell)} they add up to {left[cell]:.10g} and {right[cell]:.10g}."
                 )
 
-    def codes(self, frame: Any, weights: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the code of each row in each column, and the rows' weights; rows without weight have code 0.
+    def codes(self, frame: Any, counted: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the code of each row in each column, shape (rows,); rows that are not counted may have code 0.
 
         Args:
             frame: a dataframe of any library.
-            weights: a column, or an array with one for each row; None for ones.
+            counted: the rows with weight, as booleans.
 
         Raises:
-            ArgumentError, DataError: `frame` is not a dataframe, or lacks a column, or a weight is not valid.
-            ShapeError: there is another number of weights than of rows.
-            ControlError: a row with weight has a category without a control, or a control has no respondents.
+            ArgumentError, DataError: `frame` is not a dataframe, or lacks a column.
+            ControlError: a counted row has a category without a control.
         """
         table = narrowed(frame, list(self.labels))
-        given = read_columns(frame, [weights])[weights] if isinstance(weights, str) else weights
-        _check_index(frame, given)
-        base = np.ones(len(table)) if given is None else as_weights(given, len(table))
-        counted = base > 0
-        found = {name: self._codes_of(table[name].to_list(), name, counted) for name in self.labels}
+        return {name: self._codes_of(table[name].to_list(), name, counted) for name in self.labels}
+
+    def check_covered(self, codes: Mapping[str, np.ndarray], counted: np.ndarray) -> None:
+        """Check that each cell with counted rows has a control, and each positive control counted rows.
+
+        Raises:
+            ControlError: one does not.
+        """
         for names, totals in self.tables.items():
-            cells = np.ravel_multi_index(tuple(found[name] for name in names), totals.shape)
+            cells = self.cells(names, codes)
             present = np.bincount(cells[counted], minlength=totals.size) > 0
             self._check_covered(names, present.reshape(totals.shape), totals)
-        return found, base
+
+    def cells(self, names: Clique, codes: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the cell of each row in a control, row-major, shape (rows,)."""
+        places = tuple(codes[name].astype(np.int64) for name in names)
+        return np.asarray(np.ravel_multi_index(places, self.tables[names].shape))
 
     def _codes_of(self, items: list[Any], name: str, counted: np.ndarray) -> np.ndarray:
         """Return the codes of the labels in a column."""
@@ -163,15 +166,6 @@ class Controls:
                 raise ControlError(
                     f"{plural(len(cells), 'cell')} of {' x '.join(names)} {problem}: {listed(cells, SHOWN)}. {remedy}."
                 )
-
-
-def _check_index(frame: Any, weights: Any) -> None:
-    """Check that a Series of weights has the rows of a pandas frame in the same order."""
-    ours, theirs = getattr(frame, "index", None), getattr(weights, "index", None)
-    if hasattr(ours, "equals") and hasattr(theirs, "equals") and not theirs.equals(ours):  # type: ignore[union-attr]
-        raise ArgumentError(
-            "weights= has another index than the frame; give an array in the order of its rows (.to_numpy())."
-        )
 
 
 def _code(known: Mapping[Any, int], item: Any) -> int:
