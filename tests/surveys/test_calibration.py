@@ -86,13 +86,18 @@ def test_weights_are_closest_among_those_within_the_bounds(seed):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
-def test_weights_are_those_of_a_general_optimizer(seed):
+@settings(max_examples=25, deadline=None)
+def test_no_general_optimizer_finds_closer_weights(seed):
+    """SciPy's often stops too early, so only its distance is compared."""
     frame, margins, method, bounds, start = random_survey(seed)
     counted = start > 0
     matrix, right = equations(frame[counted], margins)
+
+    def value(weights):
+        return float(start[counted] @ divergence(method, weights / start[counted], *bounds))
+
     best = minimize(
-        lambda w: float(start[counted] @ divergence(method, w / start[counted], *bounds)),
+        value,
         start[counted],
         bounds=list(zip(bounds[0] * start[counted], bounds[1] * start[counted], strict=True)),
         constraints=LinearConstraint(matrix, right, right),
@@ -100,8 +105,8 @@ def test_weights_are_those_of_a_general_optimizer(seed):
         options={"ftol": 1e-14, "maxiter": 500},
     )
     found = pg.rake(frame, margins, "d", method=method, bounds=bounds)[counted]
-    if best.success and np.abs(matrix @ best.x - right).max() < 1e-6:
-        assert np.allclose(found, best.x, atol=2e-3 * start.sum() / len(start))
+    if np.abs(matrix @ best.x - right).max() < 1e-7:
+        assert value(found) <= best.fun + 1e-5
 
 
 @pytest.mark.parametrize("method", list(DISTANCES))
