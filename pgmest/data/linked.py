@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DataError, ShapeError, at_least, listed, plural
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:
     from pgmest.data.linked_rules import Rule
@@ -32,6 +32,8 @@ class LinkedTable:
         parent_rows: the row of the parent table to which each row belongs, shape (rows,), in any order; None for the
             root.
         at_most: the public limit of how many rows hang on one parent row; None for the root.
+        structural_zeros: the attributes of combinations that cannot occur in a row -> a boolean table, True where
+            impossible; public, as `pgmest.estimate` takes them.
 
     Raises:
         ArgumentError: `parent`, `parent_rows` and `at_most` are not all given or all None, or `at_most` is below 1.
@@ -43,6 +45,7 @@ class LinkedTable:
     parent: str | None = None
     parent_rows: np.ndarray | None = None
     at_most: int | None = None
+    structural_zeros: Mapping[Clique, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.dataset.weights is not None:
@@ -224,6 +227,17 @@ class LinkedDataset:
             taken[name] = replace(table, dataset=table.dataset.take(stays), parent_rows=to[stays])
             places[name] = _places(stays, table.rows)
         return replace(self, tables=taken)
+
+    def in_order(self) -> LinkedDataset:
+        """Return the same rows with those of each table in the order of their parents, otherwise in their own."""
+        tables, places = {self.root: self.tables[self.root]}, {self.root: np.arange(len(self))}
+        for name in self.order[1:]:
+            table, (parent, parent_rows) = self.tables[name], self.link(name)
+            to = places[parent][parent_rows]
+            order = np.argsort(to, kind="stable")
+            tables[name] = replace(table, dataset=table.dataset.take(order), parent_rows=to[order])
+            places[name] = _places(order, table.rows)
+        return replace(self, tables=tables)
 
     def __len__(self) -> int:
         """The number of rows of the root."""

@@ -7,7 +7,7 @@ Otherwise the column has the type that follows from the schema. The records deci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,11 @@ MOST_NUMBERS = 1000
 
 
 def made_columns(
-    library: str, schema: Schema, columns: dict[str, tuple[SchemaColumn, np.ndarray, np.ndarray]], typed: bool
+    library: str,
+    schema: Schema,
+    columns: Mapping[str, tuple[SchemaColumn, np.ndarray, np.ndarray]],
+    typed: bool,
+    ready: Mapping[str, Any],
 ) -> Any:
     """Return a table of a library, its columns in the order of the private table.
 
@@ -47,11 +51,17 @@ def made_columns(
         schema: the schema, with the types of the private table, if any.
         columns: the description, the values and the missing records of each column.
         typed: whether the columns have the types of the private table.
+        ready: columns that are made already; those that the private table does not have come first.
     """
     types = {} if schema.frame is None else schema.frame.columns
-    order = [*(name for name in types if name in columns), *(name for name in columns if name not in types)]
-    made = {}
-    for name in order:
+    names = [*ready, *columns]
+    order = [name for name in names if name in ready and name not in types]
+    order += [name for name in types if name in names]
+    made: dict[str, Any] = {}
+    for name in dict.fromkeys([*order, *names]):
+        if name in ready:
+            made[name] = ready[name]
+            continue
         column, values, missing = columns[name]
         make = _maker(library, schema, column) if typed else None
         made[name] = (make or LIBRARIES[library].plain(column))(values, missing)

@@ -120,7 +120,9 @@ def _impossible(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[
     named = node.mapping("a mapping of columns to values")
     clique = _clique(node, [item.called(name) for name, item in named.items()], list(named), columns)
     mask = _table(node, clique, columns)
-    mask[np.ix_(*(_codes(item.called(f"{node.name}: {name}"), columns[name]) for name, item in named.items()))] = True
+    mask[np.ix_(*(codes_named(item.called(f"{node.name}: {name}"), columns[name]) for name, item in named.items()))] = (
+        True
+    )
     return clique, mask
 
 
@@ -131,9 +133,9 @@ def _determines(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[
     mask = _table(node, clique, columns)
     for key, values in fields["table"].mapping("a mapping of values to values").items():
         where = f"{node.name}: table: {key}"
-        rows = _codes(SchemaNode(_scalar(key), values.source, values.line, where), source)
+        rows = codes_named(SchemaNode(_scalar(key), values.source, values.line, where), source)
         impossible = np.ones(target.size, dtype=bool)
-        impossible[_codes(values.called(where), target)] = False
+        impossible[codes_named(values.called(where), target)] = False
         mask[rows] = impossible & ~_missing(target)
     return clique, mask
 
@@ -149,7 +151,7 @@ def _possible(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[Cl
         cells = row.items()
         if len(cells) != len(clique):
             row.fail(f"has a row of {len(cells)} values for {len(clique)} columns.")
-        mask[np.ix_(*(_codes(cell, columns[name]) for cell, name in zip(cells, clique, strict=True)))] = False
+        mask[np.ix_(*(codes_named(cell, columns[name]) for cell, name in zip(cells, clique, strict=True)))] = False
     return clique, mask
 
 
@@ -177,10 +179,10 @@ def _table(node: SchemaNode, clique: Clique, columns: Mapping[str, SchemaColumn]
     return np.zeros(shape, dtype=bool)
 
 
-def _codes(node: SchemaNode, column: SchemaColumn) -> list[int]:
-    """The codes of a value, of a range, of null, or of a list of these."""
+def codes_named(node: SchemaNode, column: SchemaColumn) -> list[int]:
+    """Return the codes of a value, of a range, of null, or of a list of these."""
     if isinstance(node.value, list):
-        return sorted({code for item in node.items() for code in _codes(item, column)})
+        return sorted({code for item in node.items() for code in codes_named(item, column)})
     if node.value is None:
         if not column.missing:
             node.fail(f"is null, but column '{column.name}' has no code for missing values.")

@@ -13,6 +13,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, OptionalDependencyError, SchemaError, listed
 from pgmest.schema.bins import uniform
 from pgmest.schema.casting import made_columns
+from pgmest.schema.column import SchemaColumn
 from pgmest.schema.frame_types import LIBRARIES, library_of
 from pgmest.schema.grid import Grid
 from pgmest.schema.joint_draws import draw_ordered
@@ -63,6 +64,8 @@ def decode(
     like: Any,
     written: bool = False,
     known: Mapping[str, np.ndarray] | None = None,
+    further: Mapping[str, tuple[SchemaColumn, np.ndarray, np.ndarray]] | None = None,
+    ready: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return codes as a table of values; see `Schema.decode`.
 
@@ -72,6 +75,27 @@ def decode(
         generator, like, written: as for `Schema.decode`.
         known: the values that some columns have already, in units, so that those drawn keep the order to them and add
             up with them; NaN where the code says all.
+        further: columns without codes: the description, the values and the missing records of each.
+        ready: columns of the library, by name.
+    """
+    like, schema = library_and_schema(schema, like)
+    values, missing = _values(schema, data, generator, known or {})
+    made = {column.name: (column, values[column.name], missing[column.name]) for column in schema.described}
+    made |= further or {}
+    if written:
+        made = {
+            name: (column, *as_written(column, gap_text(schema, column), values, gaps))
+            for name, (column, values, gaps) in made.items()
+        }
+    return made_columns(like, schema, made, typed=not written, ready=ready or {})
+
+
+def library_and_schema(schema: Schema, like: Any) -> tuple[str, Schema]:
+    """Return the library of a synthetic table, and the schema with the types of a dataframe that it is to be like.
+
+    Raises:
+        ArgumentError: another library.
+        OptionalDependencyError: the library is not installed.
     """
     allowed = f"one of {', '.join(LIBRARIES)}, or a dataframe"
     if not isinstance(like, str):
@@ -85,14 +109,7 @@ def decode(
         importlib.import_module(like)
     except ImportError:
         raise OptionalDependencyError.of(like, f"decode(like='{like}')") from None
-    values, missing = _values(schema, data, generator, known or {})
-    made = {column.name: (column, values[column.name], missing[column.name]) for column in schema.described}
-    if written:
-        made = {
-            name: (column, *as_written(column, gap_text(schema, column), values, gaps))
-            for name, (column, values, gaps) in made.items()
-        }
-    return made_columns(like, schema, made, typed=not written)
+    return like, schema
 
 
 def _values(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,10 +22,11 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.engine_frames import kept_apart, within_limits
 from pgmest.schema.grid import Grid
+from pgmest.schema.keyed_hash import checked_key
 from pgmest.schema.later import Later
 from pgmest.schema.related import RelatedColumn
 from pgmest.schema.total import Total
-from pgmest.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
+from pgmest.schema.unit import Persons, Unit, bounded, person_in_engine
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
@@ -54,15 +55,35 @@ def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: 
 def _dataset(
     columns: Sequence[SchemaColumn], unit: Unit | None, pieces: Iterator[dict[str, Values]], key: bytes
 ) -> Dataset:
+    persons = Persons()
+
+    def gather(piece: dict[str, Values]) -> None:
+        if unit:
+            persons.add(unit.column, piece[unit.column])
+
+    whole = codes_of_pieces(columns, pieces, gather)
+    if unit:
+        keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]
+        rows = persons.kept(keys, unit.at_most, key)
+        whole = [column[rows] for column in whole]
+    at_most, person = (unit.at_most, unit.column) if unit else (None, None)
+    return Dataset.from_codes(whole, _domain(columns), trusted=True, records_per_person=at_most, unit_column=person)
+
+
+def codes_of_pieces(
+    columns: Sequence[SchemaColumn],
+    pieces: Iterator[dict[str, Values]],
+    gather: Callable[[dict[str, Values]], None],
+) -> list[np.ndarray]:
+    """Return the codes of each column, shape (rows,), and call `gather` with each piece of the table."""
     codes = [[np.empty(0, dtype=code_type(column.size))] for column in columns]
-    persons, records, gaps = Persons(), 0, dict.fromkeys(filter(_takes_gaps_for_values, columns), 0)
+    records, gaps = 0, dict.fromkeys(filter(_takes_gaps_for_values, columns), 0)
     for piece in pieces:
         for column, encoded in zip(columns, codes, strict=True):
             encoded.append(column.encode_rows(piece, records))
         for column in gaps:
             gaps[column] += int(piece[column.name].gaps.sum())
-        if unit:
-            persons.add(unit.column, piece[unit.column])
+        gather(piece)
         records += len(next(iter(piece.values())))  # the first column may be a total, which is not read
     for column, count in gaps.items():
         if count >= NOTICED * records > 0:
@@ -70,15 +91,9 @@ def _dataset(
                 f"column '{column.name}' has rows without a value, which count as {column.labels()[column.gap_code]}, "
                 f"since the schema does not say missing: true ({column.place})",
                 ReadingWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
-    whole = [np.concatenate(encoded) for encoded in codes]
-    if unit:
-        keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]
-        rows = persons.kept(keys, unit.at_most, key)
-        whole = [column[rows] for column in whole]
-    at_most, person = (unit.at_most, unit.column) if unit else (None, None)
-    return Dataset.from_codes(whole, _domain(columns), trusted=True, records_per_person=at_most, unit_column=person)
+    return [np.concatenate(encoded) for encoded in codes]
 
 
 def _takes_gaps_for_values(column: SchemaColumn) -> bool:

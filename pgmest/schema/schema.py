@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pgmest.schema.check import TableCheck
 
 TABLE_ENDINGS = (*READ, ".xls", ".xlsm", ".ods", ".npz")
+
+SCHEMA_OF_TABLES: list[Callable[[SchemaNode], Any]] = []
+"""The function that reads a schema with `tables:`; linked/schema.py imports this file and adds it."""
 
 DRAFT_MARK = "READ FROM THE PRIVATE DATA"
 """Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
@@ -93,8 +96,8 @@ class Schema:
     # -- making one -------------------------------------------------------------------------------------------------
 
     @classmethod
-    def load(cls, path: str | Path) -> Schema:
-        """The schema in a `.yaml`, `.yml`, `.json` or `.toml` file.
+    def load(cls, path: str | Path) -> Self:
+        """The schema in a `.yaml`, `.yml`, `.json` or `.toml` file: a `LinkedSchema` if it has `tables:`.
 
         Raises:
             FileFormatError: the file cannot be read, or is not in its format.
@@ -108,23 +111,26 @@ class Schema:
         return cls.parse(read_text(path), source=str(path), toml=Path(path).suffix.lower() == ".toml")
 
     @classmethod
-    def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Schema:
+    def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Self:
         """The schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
-        schema = cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+        schema = cls.from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
         lines = tuple(number for number, line in enumerate(text.split("\n"), 1) if DRAFT_MARK in line.upper())
         return replace(schema, drafted=schema.drafted or bool(lines), marked_lines=lines)
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
         """The schema in plain data of Python, of the same form as the file.
 
         Raises:
             SchemaError: it is no schema.
         """
-        return cls._from_node(node_of(description))
+        return cls.from_node(node_of(description))
 
     @classmethod
-    def _from_node(cls, node: SchemaNode) -> Schema:
+    def from_node(cls, node: SchemaNode) -> Self:
+        """Return the schema in a node; raises as `from_dict`."""
+        if isinstance(node.value, dict) and "tables" in node.value:
+            return SCHEMA_OF_TABLES[0](node)
         node = with_code_books(node)
         fields = node.fields(
             ("columns", "constraints", "unit", "file", "frame", "drafted_from_private_data"), ("columns",)
@@ -144,7 +150,7 @@ class Schema:
             found = read_constraints(fields["constraints"], columns, tuple(bought))
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
         unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
-        file = _file_options(fields["file"]) if "file" in fields else {}
+        file = file_options(fields["file"]) if "file" in fields else {}
         made = cls(found.columns, found.zeros, node.source, drafted, unit, file=file, bought=bought)
         return replace(
             made,
@@ -156,6 +162,11 @@ class Schema:
         )
 
     # -- what it says -----------------------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of linked tables (`pgmest.schema.LinkedSchema`); none of a schema of a single table."""
+        return ()
 
     @property
     def domain(self) -> Domain:
@@ -371,8 +382,8 @@ class Schema:
         return f"Schema({self.source}: {listed(sizes)}{zeros})"
 
 
-def _file_options(node: SchemaNode) -> dict[str, Any]:
-    """`file:` as options of a `TableFile`."""
+def file_options(node: SchemaNode) -> dict[str, Any]:
+    """Return `file:` as options of a `TableFile`."""
     fields = node.fields(OPTIONS)
     options: dict[str, Any] = {name: inner.plain() for name, inner in fields.items()}
     for name, value in options.items():

@@ -12,9 +12,7 @@ One row more of a person who has more than `at_most` may replace a row that was 
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,17 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest.data.values import Values
-from pgmest.errors import ArgumentError, DataError
+from pgmest.errors import DataError
 from pgmest.schema.engine import EngineColumn
 from pgmest.schema.engine_frames import quoted_name
+from pgmest.schema.keyed_hash import place_within, row_hashes, text_hashes
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import encoded_text, text_of
+from pgmest.schema.readings import text_of
 
 if TYPE_CHECKING:
     import narwhals as nw
-
-KEY_BYTES = 16
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -60,19 +56,6 @@ class Unit:
         if name in columns:
             fields["column"].fail(f"is '{name}', which tells persons apart and must not be among the columns, too.")
         return cls(name, at_most)
-
-
-def checked_key(key: bytes | None) -> bytes:
-    """The key of the choice among a person's rows; a new one from the operating system where none is given.
-
-    Raises:
-        ArgumentError: it is not 16 bytes.
-    """
-    if key is None:
-        return secrets.token_bytes(KEY_BYTES)
-    if not isinstance(key, bytes) or len(key) != KEY_BYTES:
-        raise ArgumentError.of("key", type(key), f"{KEY_BYTES} secret bytes, such as secrets.token_bytes(16), or None")
-    return key
 
 
 class Persons:
@@ -113,41 +96,14 @@ class Persons:
         crowded = np.flatnonzero(somebody & (counts[person] > at_most))
         stays = somebody.copy()
         stays[crowded] = False
-        scores = self._scores(person[crowded], [column[crowded] for column in codes], key)
+        found, positions = np.unique(person[crowded], return_inverse=True)
+        texts = list(self._numbers)
+        start = text_hashes((texts[number] for number in found), key)[positions]
+        scores = row_hashes(start, person[crowded], [column[crowded] for column in codes])
         order = np.lexsort((scores, person[crowded]))
-        chosen = crowded[order[_place_within(person[crowded][order]) < at_most]]
+        chosen = crowded[order[place_within(person[crowded][order]) < at_most]]
         stays[chosen] = True
         return np.flatnonzero(stays)
-
-    def _scores(self, person: np.ndarray, codes: Sequence[np.ndarray], key: bytes) -> np.ndarray:
-        """A keyed hash of each row: of its person, its codes, and how many rows just like it stand before it."""
-        texts = list(self._numbers)
-        found, positions = np.unique(person, return_inverse=True)
-        keyed = [hashlib.blake2b(encoded_text(texts[number]), key=key, digest_size=8) for number in found]
-        start = np.array([int.from_bytes(digest.digest(), "little") for digest in keyed], dtype=np.uint64)
-        hashed = start[positions]
-        for column in codes:
-            hashed = _mixed(hashed + column.astype(np.uint64))
-        order = np.lexsort((hashed, person))
-        copy = np.empty(len(person), dtype=np.uint64)
-        copy[order] = _place_within(hashed[order], person[order])
-        return _mixed(hashed + copy)
-
-
-def _place_within(*groups: np.ndarray) -> np.ndarray:
-    """For sorted rows, the place of each within its group, from 0."""
-    rows = np.arange(len(groups[0]))
-    starts = np.ones(len(rows), dtype=bool)
-    starts[1:] = np.any([group[1:] != group[:-1] for group in groups], axis=0)
-    return rows - np.maximum.accumulate(np.where(starts, rows, 0))
-
-
-def _mixed(values: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection of 64 bits that mixes them."""
-    values = values + GOLDEN
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 # -- engines ----------------------------------------------------------------------------------------------------------

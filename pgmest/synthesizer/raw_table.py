@@ -17,8 +17,9 @@ from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.encoding import encode
+from pgmest.schema.keyed_hash import checked_key
 from pgmest.schema.schema import Schema
-from pgmest.schema.unit import Unit, checked_key
+from pgmest.schema.unit import Unit
 from pgmest.tables.domain import Domain
 
 

@@ -1,6 +1,7 @@
 """LinkedDataset and its rules, against loops over the rows."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import AtLeast, AtMost, Exactly, Older
 from pgmest.errors import ArgumentError, DataError, ShapeError, UnknownAttributeError
 
-ENDS = {"least": (0.0, 10.0, 20.0, np.nan), "greatest": (9.0, 19.0, 29.0, np.nan)}
+ENDS: dict[str, Any] = {"least": (0.0, 10.0, 20.0, np.nan), "greatest": (9.0, 19.0, 29.0, np.nan)}
 """Three bins of ten years, and a code for missing ages."""
 
 
@@ -65,6 +66,15 @@ def test_taking_units_takes_all_that_hangs_on_them(linked, data):
             assert taken.tables[name].dataset.codes[units == place].tolist() == mine.tolist()
     mask = np.isin(np.arange(len(linked)), rows)
     assert linked.take(mask) == linked.take(sorted(rows))
+
+
+@given(three_levels(), st.randoms(use_true_random=False))
+def test_rows_in_the_order_of_their_parents_are_the_same_rows(linked, random):
+    order = random.sample(range(len(linked)), len(linked))
+    sorted_rows = linked.take(order).in_order()
+    for name in linked.order[1:]:
+        assert (np.diff(sorted_rows.link(name)[1]) >= 0).all()
+    assert sorted_rows.take(np.argsort(order)).in_order() == linked.in_order()
 
 
 @pytest.mark.parametrize("rows", [[0, 0], [5], ["x"], 0.5, [-1, 1]])

@@ -1,0 +1,246 @@
+"""The check of linked tables by their schema: each table by itself, how they join, and what breaks a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest._base.html import html_text
+from pgmest._base.printable import on_one_line
+from pgmest.data.dataset import Dataset
+from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.data.values import Values
+from pgmest.errors import DataError, percent_text, plural
+from pgmest.schema.check import PRIVATE, TableCheck
+from pgmest.schema.check import check as check_table
+from pgmest.schema.column_check import ALARMING
+from pgmest.schema.keyed_hash import checked_key, text_hashes
+from pgmest.schema.linked.encoding import ReadTables, read_tables
+from pgmest.schema.linked.linking import DOUBLED, KEYLESS, ORPHAN, LinkedRows, link_rows
+from pgmest.schema.numerals import real_numbers
+
+if TYPE_CHECKING:
+    from pgmest.schema.linked.schema import LinkedSchema
+
+SHOWN_SIZES = 12
+"""The most numbers of children that are listed one by one."""
+
+
+@dataclass(frozen=True)
+class JoinCheck:
+    """How one table joins its parent. **Not private**: it is counted from the records without noise.
+
+    Attributes:
+        table: the table.
+        parent: its parent; None for the root.
+        at_most: how many rows of one parent row count.
+        rows: the number of rows.
+        keyless: the rows without a key.
+        orphans: the rows whose parent is not there.
+        doubled: the rows of the root that are left out as another one has their key, or shares keys with their unit.
+        sizes: how many rows of the parent have 0, 1, 2, ... rows of the table.
+    """
+
+    table: str
+    parent: str | None
+    at_most: int
+    rows: int
+    keyless: int
+    orphans: int
+    doubled: int
+    sizes: tuple[int, ...]
+
+    @property
+    def crowded(self) -> int:
+        """The rows of the parent that have more rows than count."""
+        return sum(self.sizes[self.at_most + 1 :])
+
+    @property
+    def beyond(self) -> int:
+        """The rows that do not count as their parent has more than `at_most`."""
+        return sum(max(size - self.at_most, 0) * number for size, number in enumerate(self.sizes))
+
+    def remarks(self) -> Iterator[tuple[str, bool]]:
+        """Yield what needs attention, and whether it is alarming."""
+        reasons = {"without a key": self.keyless, f"whose '{self.parent}' is not there": self.orphans}
+        reasons["whose key another row has, too, or whose unit shares keys with another"] = self.doubled
+        for reason, lost in reasons.items():
+            if lost:
+                share = percent_text(lost, self.rows)
+                yield f"{plural(lost, 'row')} ({share}) {reason}: left out", lost >= ALARMING * self.rows
+        if self.parent is not None and self.crowded:
+            yield (
+                f"{self.crowded:,} of {plural(sum(self.sizes), 'row')} of {self.parent} have more than "
+                f"at_most: {self.at_most} (up to {len(self.sizes) - 1}): {plural(self.beyond, 'row')} "
+                f"({percent_text(self.beyond, self.rows)}) left out",
+                self.beyond >= ALARMING * self.rows,
+            )
+
+    def __str__(self) -> str:
+        if self.parent is None:
+            return f"{self.table}: {plural(self.rows, 'row')}"
+        total, few = sum(self.sizes), self.sizes[:SHOWN_SIZES]
+        shares = [f"{size}: {percent_text(number, total)}" for size, number in enumerate(few) if number]
+        more = sum(self.sizes[SHOWN_SIZES:])
+        shares += [f"more: {percent_text(more, total)}"] if more else []
+        return f"{self.table} of a row of {self.parent}: {', '.join(shares) or 'none'}"
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    """How many rows of a parent break a rule. **Not private**: they are counted from the records without noise.
+
+    Attributes:
+        table: the table whose rows the rule is about.
+        text: the rule.
+        rows: the number of rows of its parent, or for a count of the table itself.
+        broken: how many of them break it.
+    """
+
+    table: str
+    text: str
+    rows: int
+    broken: int
+
+    @property
+    def remark(self) -> str:
+        return f"{self.broken:,} of {plural(self.rows, 'row')} ({percent_text(self.broken, self.rows)}) break it"
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedCheck:
+    """The check of linked tables. **Not private**: it is counted from the records without noise.
+
+    Attributes:
+        checks: the check of each table with columns.
+        joins: how each table joins its parent.
+        rules: the rules within parents, and the columns of counts, with the rows that break them.
+        source: the schema's file.
+    """
+
+    checks: Mapping[str, TableCheck]
+    joins: Mapping[str, JoinCheck]
+    rules: tuple[RuleCheck, ...]
+    source: str
+
+    @property
+    def alarming(self) -> tuple[str, ...]:
+        """The columns, tables and rules that the schema hardly describes."""
+        return tuple(dict.fromkeys(name for name, _, alarm in self.remarks() if alarm))
+
+    def remarks(self) -> list[tuple[str, str, bool]]:
+        """Return what needs attention: the column, table or rule, the remark, and whether it is alarming."""
+        found = [
+            (f"{name}.{column}", remark, alarm)
+            for name, check in self.checks.items()
+            for column, remark, alarm in check.remarks()
+        ]
+        return found + self.remarks_on_links()
+
+    def remarks_on_links(self) -> list[tuple[str, str, bool]]:
+        """Return those of `remarks` that are about several tables."""
+        found = [(name, text, alarm) for name, join in self.joins.items() for text, alarm in join.remarks()]
+        broken = [rule for rule in self.rules if rule.broken]
+        return found + [
+            (f"{rule.table}: {rule.text}", rule.remark, rule.broken >= ALARMING * rule.rows) for rule in broken
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as values of JSON."""
+        joins = {
+            name: {
+                "parent": join.parent,
+                "rows": join.rows,
+                "rows_without_key": join.keyless,
+                "rows_without_parent": join.orphans,
+                "rows_with_double_key": join.doubled,
+                "at_most": join.at_most,
+                "parents_with_more": join.crowded,
+                "rows_beyond_at_most": join.beyond,
+                "parents_by_size": list(join.sizes),
+            }
+            for name, join in self.joins.items()
+        }
+        rules = [
+            {"table": rule.table, "rule": rule.text, "rows": rule.rows, "broken": rule.broken} for rule in self.rules
+        ]
+        tables = {name: check.to_json() for name, check in self.checks.items()}
+        facts = {"private": True, "schema": self.source, "alarming": list(self.alarming)}
+        return {**facts, "tables": tables, "joins": joins, "within": rules}
+
+    def __str__(self) -> str:
+        lines = [PRIVATE]
+        for name, check in self.checks.items():
+            lines += ["", f"table {name}", *str(check).split("\n")[1:]]
+        lines += ["", "how the tables join", *(f"  {join}" for join in self.joins.values())]
+        notes = [f"{'!!' if alarm else '! '} {name}: {text}" for name, text, alarm in self.remarks_on_links()]
+        return "\n".join([*lines, *map(on_one_line, notes or ["  All rows join, and no rule is broken."])])
+
+    def _repr_html_(self) -> str:
+        return html_text(self)
+
+    __repr__ = __str__
+
+
+def check(schema: LinkedSchema, tables: Mapping[str, Any]) -> LinkedCheck:
+    """Check linked tables by their schema; see `LinkedSchema.check`."""
+    checks = {}
+    for name, table in tables.items():
+        part = schema.parts[name]
+        if part.schema.described:
+            try:
+                found = check_table(part.schema, table)
+            except DataError as error:
+                raise DataError(f"table '{name}': {error}") from None
+            known = {*part.keys, *part.counts}
+            checks[name] = replace(found, left_out=tuple(column for column in found.left_out if column not in known))
+    read = read_tables(schema, tables, counts=True)
+    uncut = {name: replace(rows, at_most=max(rows.rows, 1)) for name, rows in read.rows.items()}
+    found = link_rows(uncut, lambda: text_hashes(read.texts, checked_key(None)))
+    joins = {name: _join(schema, name, found[name]) for name in schema.parts}
+    rules = (*_rules(schema, read, found), *_counts(schema, read, found))
+    return LinkedCheck(checks, joins, rules, schema.source)
+
+
+def _join(schema: LinkedSchema, name: str, rows: LinkedRows) -> JoinCheck:
+    part = schema.parts[name]
+    lost = np.bincount(rows.fates, minlength=DOUBLED + 1).tolist()
+    sizes = tuple(np.bincount(rows.sizes).tolist()) if part.parent else ()
+    fates = (lost[KEYLESS], lost[ORPHAN], lost[DOUBLED])
+    return JoinCheck(name, part.parent, part.at_most, len(rows.fates), *fates, sizes)
+
+
+def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:
+    """Yield the rules with the rows that break them, those beyond `at_most` included."""
+    made = {}
+    for name, part in schema.parts.items():
+        rows = found[name]
+        codes = [column[rows.rows] for column in read.codes[name]] or np.empty((len(rows.rows), 0), dtype=np.int64)
+        data = Dataset.from_codes(codes, part.schema.domain, trusted=True)
+        most = max(part.at_most, int(rows.sizes.max(initial=0)))
+        parent_rows, at_most = (rows.parent_rows, most) if part.parent else (None, None)
+        made[name] = LinkedTable(data, part.parent, parent_rows, at_most)
+    linked = LinkedDataset(made, schema.rules)
+    for rule in linked.rules:
+        broken = rule.broken(linked)
+        yield RuleCheck(rule.table, str(rule), len(broken), int(broken.sum()))
+
+
+def _counts(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:
+    """Yield the columns that count rows, with the rows that state another number than there are."""
+    for name, part in schema.parts.items():
+        for column, of in part.counts.items():
+            if read.counts[name][column]:
+                stated = np.concatenate([_numbers(values) for values in read.counts[name][column]])[found[name].rows]
+                wrong = int((stated != found[of].sizes).sum())
+                text = f"{column} is the number of {of}"
+                yield RuleCheck(name, text, len(stated), wrong)
+
+
+def _numbers(values: Values) -> np.ndarray:
+    numbers = np.full(len(values), np.nan)
+    numbers[~values.gaps] = real_numbers(values.where(~values.gaps)).numbers
+    return numbers

@@ -1,0 +1,113 @@
+"""A LinkedDataset to tables of values: fresh keys that join, counts that agree, and rules that hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.data.linked import LinkedDataset
+from pgmest.errors import ArgumentError, SchemaError, listed
+from pgmest.schema.decoding import decode as decode_table
+from pgmest.schema.decoding import library_and_schema
+from pgmest.schema.frame_types import FrameTypes
+from pgmest.schema.library_types import LIBRARIES
+from pgmest.schema.linked.older_draws import draw_older
+
+if TYPE_CHECKING:
+    from pgmest.schema.linked.schema import LinkedSchema
+
+TEXT_TYPES = ("object", "str", "string[python]", "string[pyarrow]", "String", "string", "large_string", "string_view")
+"""The types of texts of pandas, polars and pyarrow: a key of such a type stays one of texts."""
+
+
+def decode(
+    schema: LinkedSchema, linked: Any, generator: np.random.Generator, like: Any, written: bool
+) -> dict[str, Any]:
+    """Return linked codes as tables by name; see `LinkedSchema.decode`."""
+    check_fits(schema, linked)
+    linked = linked.in_order()
+    keys = fresh_keys(schema, linked)
+    made = {}
+    for name, part in schema.parts.items():
+        library, table = library_and_schema(part.schema, like)
+        table_keys = {
+            column: key_column(library, None if written else table.frame, column, numbers)
+            for column, numbers in keys[name].items()
+        }
+        known = (
+            {}
+            if part.parent is None
+            else draw_older(part, linked.tables[name].dataset, linked.link(name)[1], generator)
+        )
+        rows = linked.tables[name].rows
+        counts = {
+            column: (described, linked.sizes(part.counts[column]), np.zeros(rows, dtype=bool))
+            for column, described in schema.counts(name).items()
+        }
+        data = linked.tables[name].dataset
+        made[name] = decode_table(table, data, generator, library, written, known, counts, table_keys)
+    return made
+
+
+def check_fits(schema: LinkedSchema, linked: Any) -> None:
+    """Raise an error unless the data are over the tables of the schema.
+
+    Raises:
+        ArgumentError: it is no LinkedDataset.
+        SchemaError: it has other tables, parents or attributes, or more rows of a parent than the schema allows.
+    """
+    if not isinstance(linked, LinkedDataset):
+        raise ArgumentError.of("data", type(linked), "a LinkedDataset, such as encode returns")
+    if set(linked.tables) != set(schema.parts):
+        raise SchemaError(
+            f"the data have the tables {listed(linked.tables)}, but the schema has {listed(schema.parts)}."
+        )
+    for name, part in schema.parts.items():
+        table = linked.tables[name]
+        if table.domain != part.schema.domain or table.parent != part.parent:
+            raise SchemaError(
+                f"table '{name}' is over {table.domain} with the parent {table.parent}, but the schema describes "
+                f"{part.schema.domain} with the parent {part.parent}. Decode what was made with this schema."
+            )
+        if part.parent is not None and linked.sizes(name).max(initial=0) > part.at_most:
+            raise SchemaError(f"a row of '{part.parent}' has more rows of '{name}' than at_most: {part.at_most}.")
+
+
+def fresh_keys(schema: LinkedSchema, linked: LinkedDataset) -> dict[str, dict[str, np.ndarray]]:
+    """Return the numbers of the key columns of each table: 1, 2, ... for the rows of a table with a key of one column.
+
+    If its key contains that of its parent, its rows are numbered within each parent row.
+    """
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for name, part in schema.parts.items():
+        columns: dict[str, np.ndarray] = {}
+        rows = np.arange(linked.tables[name].rows)
+        if part.parent is not None:
+            parent_rows = linked.link(name)[1]
+            theirs = zip(part.link, schema.parts[part.parent].key, strict=True)
+            columns |= {mine: found[part.parent][column][parent_rows] for mine, column in theirs}
+            if set(part.link) & set(part.key):
+                rows = _places(parent_rows)
+        if part.numbered is not None:
+            columns[part.numbered] = rows + 1
+        found[name] = columns
+    return found
+
+
+def _places(parent_rows: np.ndarray) -> np.ndarray:
+    """Return the place of each row among those of its parent, from 0."""
+    order = np.argsort(parent_rows, kind="stable")
+    places = np.empty(len(order), dtype=np.int64)
+    ascending = parent_rows[order]
+    places[order] = np.arange(len(order)) - np.searchsorted(ascending, ascending)
+    return places
+
+
+def key_column(library: str, types: FrameTypes | None, name: str, numbers: np.ndarray) -> Any:
+    """Return a column of keys in a library: texts if the private table has texts there, else whole numbers."""
+    kind = None if types is None or types.library != library else types.columns.get(name)
+    values: Any = numbers.astype(np.int64)
+    if kind is not None and kind.name in TEXT_TYPES:
+        values = np.array([*map(str, values.tolist()), None], dtype=object)[:-1]
+    return LIBRARIES[library].column(values)

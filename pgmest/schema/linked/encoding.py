@@ -1,0 +1,152 @@
+"""Linked tables of values to a LinkedDataset: codes of each table by its schema, rows joined by keys."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.dataset import Dataset
+from pgmest.data.frames import ReadingWarning, collected, lazy_frame
+from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.data.linked_rules import CountRule
+from pgmest.data.table_file import is_file
+from pgmest.data.values import Values, read_values
+from pgmest.errors import DataError, percent_text
+from pgmest.schema.encoding import NOTICED, codes_of_pieces
+from pgmest.schema.keyed_hash import checked_key, text_hashes
+from pgmest.schema.linked.keys import KeyColumn, KeySpace
+from pgmest.schema.linked.linking import BEYOND, FATES, FOLLOWED, LinkedRows, TableRows, link_rows
+
+if TYPE_CHECKING:
+    from pgmest.schema.linked.schema import LinkedSchema, TableSchema
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTables:
+    """Linked tables in memory, before it is decided which rows count.
+
+    Attributes:
+        codes: table -> its columns of codes, in the order of its schema.
+        counts: table -> the columns that count the rows of other tables, as they say.
+        rows: table -> its rows as linking sees them.
+        texts: the text of each number of the root's keys.
+    """
+
+    codes: Mapping[str, list[np.ndarray]]
+    counts: Mapping[str, Mapping[str, list[Values]]]
+    rows: Mapping[str, TableRows]
+    texts: list[str]
+
+    def linked(self, key: bytes) -> dict[str, LinkedRows]:
+        """Return which rows of each table count, and their parents."""
+        return link_rows(self.rows, lambda: text_hashes(self.texts, key))
+
+
+def encode(schema: LinkedSchema, tables: Mapping[str, Any], key: bytes | None) -> LinkedDataset:
+    """Return tables as a LinkedDataset; see `LinkedSchema.encode`."""
+    key = checked_key(key)
+    read = read_tables(schema, tables)
+    found = read.linked(key)
+    made = {}
+    for name, part in schema.parts.items():
+        codes = [column[found[name].rows] for column in read.codes[name]]
+        shaped = codes or np.empty((len(found[name].rows), 0), dtype=np.int64)
+        data = Dataset.from_codes(shaped, part.schema.domain, trusted=True)
+        parent_rows, at_most = (found[name].parent_rows, part.at_most) if part.parent else (None, None)
+        made[name] = LinkedTable(data, part.parent, parent_rows, at_most, part.schema.structural_zeros)
+    _warn(found)
+    return LinkedDataset(made, schema.rules, schema.protected)
+
+
+def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], counts: bool = False) -> ReadTables:
+    """Return the codes and the keys of all rows; with `counts` also the columns that count rows, for a check.
+
+    Raises:
+        DataError: a column is missing; or, with `outside: error`, a value is not foreseen.
+    """
+    spaces = {name: KeySpace(len(part.key)) for name, part in schema.parts.items()}
+    own: dict[str, list[KeyColumn]] = {}
+    above: dict[str, list[KeyColumn]] = {}
+    codes, counted = {}, {}
+    for name, part in schema.parts.items():
+        own[name] = spaces[name].columns(part.key)
+        above[name] = spaces[part.parent].columns(part.link) if part.parent else []
+        counted[name] = {column: [] for column in part.counts} if counts else {}
+        if name in tables:
+            codes[name] = _read(part, tables[name], [*own[name], *above[name]], counted[name])
+    numbers, texts = _numbers(schema, spaces, own, above)
+    if schema.root not in tables:  # it has no columns: its rows are those that others name
+        codes[schema.root] = []
+        numbers[schema.root][schema.root] = np.arange(len(texts))
+    rows = {}
+    for name, part in schema.parts.items():
+        own_numbers = numbers[name][name] if part.key else None
+        link = numbers[part.parent][name] if part.parent else None
+        keyed = [column.row_keys(held) for column, held in zip(part.schema.columns, codes[name], strict=True)]
+        rows[name] = TableRows(part.parent, own_numbers, link, part.at_most, keyed, _wanted(part, codes[name]))
+    return ReadTables(codes, counted, rows, texts)
+
+
+def _read(part: TableSchema, table: Any, keys: list[KeyColumn], counts: Mapping[str, list[Values]]) -> list[np.ndarray]:
+    """Return the codes of a table, whose keys and counts are gathered on the way."""
+    columns = part.schema.columns
+    sources = dict.fromkeys(source for column in columns for source in column.sources)
+    names = list(dict.fromkeys([*sources, *part.keys, *counts]))
+
+    def gather(piece: dict[str, Values]) -> None:
+        for reader in keys:
+            reader.add(piece[reader.column])
+        for column, pieces in counts.items():
+            pieces.append(piece[column])
+
+    try:
+        return codes_of_pieces(columns, _pieces(table, names), gather)
+    except DataError as error:
+        raise DataError(f"{table if is_file(table) else f'table {part.name!r}'}: {error}") from None
+
+
+def _pieces(table: Any, names: list[str]) -> Iterator[dict[str, Values]]:
+    if is_file(table):
+        yield from read_pieces(table, names)
+        return
+    lazy = lazy_frame(table, names)
+    yield read_values(table if lazy is None else collected(lazy), names)
+
+
+def _numbers(
+    schema: LinkedSchema,
+    spaces: Mapping[str, KeySpace],
+    own: Mapping[str, list[KeyColumn]],
+    above: Mapping[str, list[KeyColumn]],
+) -> tuple[dict[str, dict[str, np.ndarray]], list[str]]:
+    """Return for each table the numbers of its key in itself and in its children; and the texts of the root's."""
+    numbers, texts = {}, {}
+    for name, part in schema.parts.items():
+        if part.key:
+            read = {name: own[name], **{child: above[child] for child in schema.children(name)}}
+            numbers[name], texts[name] = spaces[name].numbered(read)
+    return numbers, texts[schema.root]
+
+
+def _wanted(part: TableSchema, codes: list[np.ndarray]) -> list[tuple[np.ndarray, int]]:
+    """Return the rows that rules ask for, as masks, and how many of one parent they ask for."""
+    held = dict(zip(part.schema.domain, codes, strict=True))
+    asked = [rule for rule in part.rules if isinstance(rule, CountRule) and rule.least]
+    return [(np.isin(held[rule.attribute], rule.codes), rule.least) for rule in asked]
+
+
+def _warn(found: Mapping[str, LinkedRows]) -> None:
+    """Warn if more than a few rows of a table could not be joined."""
+    for name, one in found.items():
+        lost = np.bincount(one.fates, minlength=len(FATES))
+        reasons = [fate for fate in range(1, len(FATES)) if fate not in (BEYOND, FOLLOWED) and lost[fate]]
+        if sum(lost[fate] for fate in reasons) >= NOTICED * len(one.fates) > 0:
+            said = ", ".join(f"{percent_text(lost[fate], len(one.fates))} {FATES[fate]}" for fate in reasons)
+            warnings.warn(
+                f"rows of table '{name}' are left out: {said}. `check` counts them.", ReadingWarning, stacklevel=4
+            )

@@ -1,0 +1,438 @@
+"""LinkedSchema: what is public about linked tables; the way from their rows to a LinkedDataset, and back to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.data.linked import LinkedDataset, tree_order
+from pgmest.data.linked_rules import Rule
+from pgmest.errors import ArgumentError, DataError, SchemaError, listed
+from pgmest.schema.column import SchemaColumn
+from pgmest.schema.frame_types import FrameTypes
+from pgmest.schema.grid import Integer
+from pgmest.schema.linked.within import read_rules
+from pgmest.schema.notation import SchemaNode
+from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema, file_options
+from pgmest.tables.domain import Domain
+
+if TYPE_CHECKING:
+    from pgmest.schema.linked.check import LinkedCheck
+
+FIELDS = ("key", "parent", "at_most", "columns", "constraints", "within", "file", "frame")
+
+
+@dataclass(frozen=True, eq=False)
+class TableSchema:
+    """What is public about one of several linked tables.
+
+    Attributes:
+        name: the table.
+        schema: its columns, but for keys and counts; without any if it has none.
+        key: the columns that identify its rows, on which rows of other tables hang; none if nothing hangs on it.
+        parent: the table on whose rows its rows hang; None for the root.
+        link: its columns that hold the key of the parent row, in the order of the parent's key.
+        at_most: how many rows of one parent row count; 0 for the root.
+        rules: what holds among the rows of one parent row.
+        counts: the columns that say how many rows of another table hang on a row (`type: count`) -> that table.
+        place: where it is described, for errors.
+    """
+
+    name: str
+    schema: Schema
+    key: tuple[str, ...]
+    parent: str | None
+    link: tuple[str, ...]
+    at_most: int
+    rules: tuple[Rule, ...]
+    counts: Mapping[str, str]
+    place: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of both keys, each once."""
+        return tuple(dict.fromkeys((*self.link, *self.key)))
+
+    @property
+    def numbered(self) -> str | None:
+        """The column of its key that numbers its rows in synthetic tables; None if the link identifies the rows."""
+        return next((name for name in self.key if name not in self.link), None)
+
+    def count_column(self, name: str, most: int) -> Integer:
+        """Return a column of counts as one of whole numbers."""
+        return Integer(name, False, frozenset({""}), "clip", self.place, tuple(map(float, range(most + 1))), most)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkedSchema(Schema):
+    """The schema of linked tables: `tables:` in its file. Everything in it is public.
+
+    >>> schema = Schema.parse('''
+    ... tables:
+    ...   households: {key: hid, columns: {region: {type: categorical, values: [N, S], outside: clip}}}
+    ...   persons:
+    ...     parent: households
+    ...     key: hid
+    ...     at_most: 8
+    ...     columns: {age: {type: integer, min: 0, max: 99, width: 10}}
+    ... ''')
+    >>> schema
+    LinkedSchema(schema: households (region); persons (age), at most 8 for a row of households)
+    >>> import pandas as pd
+    >>> households = pd.DataFrame({"hid": [1, 2], "region": ["N", "S"]})
+    >>> linked = schema.encode({"households": households, "persons": pd.DataFrame({"hid": [2, 2], "age": [30, 4]})})
+    >>> linked.sizes("persons"), schema.decode(linked, seed=0)["persons"]["hid"].tolist()
+    (array([0, 2]), [2, 2])
+
+    It is a `Schema` whose `encode`, `decode` and `check` take and return a mapping of names to tables. Each of its
+    `parts` has the schema of one table.
+
+    Attributes:
+        parts: the tables by name, parents before their children, the root first.
+        protected: the table whose rows are protected, each with everything that hangs on it (`unit:`).
+    """
+
+    parts: Mapping[str, TableSchema] = field(default_factory=dict)
+    protected: str = ""
+
+    @classmethod
+    def from_node(cls, node: SchemaNode) -> LinkedSchema:
+        """Return the schema in a node; raises as `Schema.from_dict`, also if it has no `tables:`."""
+        return read_linked(node)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(self.parts)
+
+    @property
+    def root(self) -> str:
+        """The name of the table that has no parent."""
+        return next(iter(self.parts))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What holds among the rows of one parent row, of all tables."""
+        return tuple(rule for part in self.parts.values() for rule in part.rules)
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Return the names of the tables whose rows hang on those of `name`."""
+        return tuple(part.name for part in self.parts.values() if part.parent == name)
+
+    def counts(self, name: str) -> dict[str, Integer]:
+        """Return the columns of a table that count the rows of others."""
+        part = self.parts[name]
+        return {column: part.count_column(column, self.parts[of].at_most) for column, of in part.counts.items()}
+
+    # -- what a schema of one table has -------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        self._refuse()
+
+    def select(self, columns: Any) -> Schema:
+        self._refuse()
+
+    def with_columns(self, described: Mapping[str, Mapping[str, Any]]) -> Schema:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise SchemaError(
+            f"{self.source} describes linked tables ({listed(self.parts)}), which have no columns in common: take one "
+            f"of them, schema.parts['{self.root}'].schema."
+        )
+
+    def column(self, name: str) -> SchemaColumn:
+        self._refuse()
+
+    def stand_in(self) -> LinkedSchema:
+        return self
+
+    @property
+    def library(self) -> str:
+        return self.parts[self.root].schema.library
+
+    def typed(self, table: Any) -> LinkedSchema:
+        found, described = {}, dict(self.description["tables"])
+        for name, one in self.given(table).items():
+            part = self.parts[name]
+            keys = tuple(Integer(key, False, frozenset(), "clip", part.place, (1.0,), 10**9) for key in part.keys)
+            seen = replace(part.schema, described=(*keys, *self.counts(name).values(), *part.schema.described))
+            types = FrameTypes.of(one, seen)
+            schema = replace(part.schema, frame=types, description={**part.schema.description, "frame": types.plain()})
+            found[name] = replace(part, schema=schema)
+            described[name] = {**described[name], "frame": types.plain()}
+        return replace(self, parts={**self.parts, **found}, description={**self.description, "tables": described})
+
+    def given(self, tables: Any) -> dict[str, Any]:
+        """Return the tables that were given, in the order of the schema; files with what `file:` says of them.
+
+        The root may be left out if it has no columns: its rows are then those that the others name.
+
+        Raises:
+            ArgumentError: it is no mapping of the schema's tables.
+            FileFormatError: a file that is no table.
+        """
+        allowed = f"a table for each name, such as {{{', '.join(f'{name!r}: ...' for name in self.parts)}}}"
+        if not isinstance(tables, Mapping) or isinstance(tables, LinkedDataset):
+            raise ArgumentError.of("table", type(tables), allowed)
+        optional = [] if self.parts[self.root].schema.described or self.parts[self.root].counts else [self.root]
+        lacking = [name for name in self.parts if name not in tables and name not in optional]
+        unknown = [name for name in tables if name not in self.parts]
+        if lacking or unknown or not tables:
+            raise ArgumentError(
+                f"{self.source} describes {listed(self.parts)}, but "
+                + (
+                    f"there is no table {listed(lacking or optional)}"
+                    if not unknown
+                    else f"{listed(unknown)} is none of them"
+                )
+                + f"; give {allowed}."
+            )
+        return {name: part.schema.table_file(tables[name]) for name, part in self.parts.items() if name in tables}
+
+    def table_file(self, table: Any) -> Any:
+        return self.given(table)
+
+    # -- tables -------------------------------------------------------------------------------------------------------
+
+    def encode(self, table: Any, *, key: bytes | None = None) -> LinkedDataset:  # type: ignore[override]
+        """Return the tables as a `LinkedDataset`, with what holds within parents (`rules`).
+
+        Rows are joined by their keys: values that are written alike are one key, such as 1, 1.0 and "1". No row raises
+        an error; public rules decide what becomes of rows that do not fit (`pgmest.schema.linked.linking`), and `check`
+        counts them: rows without a key, children without a parent, rows of the root with a key that occurs twice, and
+        children beyond `at_most` are left out. What the rows of one unit are changes nothing for another one.
+
+        Args:
+            table: name -> a dataframe of any library, or the path of a file. Tables of an engine, such as DuckDB, are
+                collected, but only the columns that the schema names. The root may be left out if it has no columns.
+            key: 16 secret bytes that fix which children of a crowded parent count; by default new ones for each call.
+
+        Raises:
+            DataError: a column is missing; or, with `outside: error`, a value is not foreseen.
+            FileFormatError: a file is unreadable or not such a table.
+            ArgumentError: not a mapping of the schema's tables, or no such key.
+        """
+        from pgmest.schema.linked.encoding import encode
+
+        return encode(self, self.given(table), key)
+
+    def decode(
+        self,
+        data: Dataset | LinkedDataset,
+        seed: int | np.random.Generator | None = None,
+        like: Any = None,
+        *,
+        written: bool = False,
+    ) -> dict[str, Any]:
+        """Return linked codes as tables of values by name, with fresh keys that join, from 1 on.
+
+        Values are drawn as `Schema.decode` draws them; rules such as `older` hold among them, too.
+
+        Args:
+            data: a LinkedDataset over the attributes of the tables, such as `encode` returns.
+            seed: of the draws.
+            like: "pandas", "polars" or "pyarrow"; by default the library of the tables that `typed` saw, else pandas.
+            written: whether values are in the notation of text files.
+
+        Raises:
+            SchemaError: the data have other tables or attributes.
+            ArgumentError, OptionalDependencyError: as for `Schema.decode`.
+        """
+        from pgmest.schema.linked.decoding import decode
+
+        return decode(self, data, np.random.default_rng(seed), self.library if like is None else like, written)
+
+    def check(self, table: Any) -> LinkedCheck:  # type: ignore[override]
+        """Return a check of the tables: what `Schema.check` counts of each, and how they join.
+
+        **It is counted from the records without noise: for the owner of the tables only.**
+
+        Args:
+            table: as for `encode`.
+
+        Raises:
+            DataError: a table has no rows, or lacks a column.
+            FileFormatError, ArgumentError: as for `encode`.
+        """
+        from pgmest.schema.linked.check import check
+
+        return check(self, self.given(table))
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{name} ({listed(part.schema.domain) or 'no attributes'})"
+            + (f", at most {part.at_most} for a row of {part.parent}" if part.parent else "")
+            for name, part in self.parts.items()
+        ]
+        rules = f"; {len(self.rules)} rules within parents" if self.rules else ""
+        unit = f"; unit: {self.protected}" if self.protected != self.root else ""
+        return f"LinkedSchema({self.source}: {'; '.join(parts)}{rules}{unit})"
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_linked(node: SchemaNode) -> LinkedSchema:
+    """Return the schema of linked tables in a node with `tables:`.
+
+    Raises:
+        SchemaError: it is no such schema.
+    """
+    fields = node.fields(("tables", "unit", "drafted_from_private_data"), ("tables",))
+    described = fields["tables"].mapping("a mapping of the names of tables to what they hold")
+    if len(described) < 2:
+        fields["tables"].fail("must describe at least two tables; a schema of a single one has columns: instead.")
+    named = {name: inner.called(f"table '{name}'") for name, inner in described.items()}
+    read = {name: inner.fields(FIELDS) for name, inner in named.items()}
+    parents = {name: one["parent"].text() if "parent" in one else None for name, one in read.items()}
+    try:
+        order = tree_order(parents)
+    except DataError as error:
+        fields["tables"].fail(f"are no tree: {error}")
+    links = {name: _link(name, parents[name], named[name], read[name]) for name in order}
+    keys = {name: _own_key(name, parents, links, named[name]) for name in order}
+    parts = {name: _part(name, named[name], read[name], keys[name], links[name][0], parents) for name in order}
+    unit = fields["unit"].choice(tuple(order)) if "unit" in fields and _is_text(fields["unit"], order) else order[0]
+    drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
+    return LinkedSchema((), source=node.source, drafted=drafted, description=node.plain(), parts=parts, protected=unit)
+
+
+SCHEMA_OF_TABLES.append(read_linked)
+
+
+def _is_text(node: SchemaNode, tables: Sequence[str]) -> bool:
+    if isinstance(node.value, dict):
+        node.fail(
+            f"must be the name of the table whose rows are protected, with all that hangs on them ({listed(tables)}); "
+            "how many rows hang on another one says at_most: of each table."
+        )
+    return True
+
+
+Keys = tuple[str, ...]
+
+
+def _link(name: str, parent: str | None, node: SchemaNode, fields: dict[str, SchemaNode]) -> tuple[Keys, Keys]:
+    """Return the columns of `key:` in the table itself and in its parent; the root has the same twice."""
+    if "key" not in fields:
+        text = "" if parent is None else f" that it shares with '{parent}'"
+        node.fail(f"needs 'key:', the column{text}, such as key: id.")
+    key = fields["key"]
+    if not isinstance(key.value, dict):
+        names = _names(key)
+        return names, names
+    if parent is None:
+        key.fail("must be a column, or a list of columns, as this table has no parent.")
+    both = key.fields((parent, name), (parent, name))
+    mine, theirs = _names(both[name]), _names(both[parent])
+    if len(mine) != len(theirs):
+        key.fail(f"must name as many columns of '{name}' as of '{parent}'.")
+    return mine, theirs
+
+
+def _names(node: SchemaNode) -> Keys:
+    names = tuple(item.text() for item in node.items()) if isinstance(node.value, list) else (node.text(),)
+    if not names or len(set(names)) != len(names):
+        node.fail("must name at least one column, each once.")
+    return names
+
+
+def _own_key(
+    name: str, parents: Mapping[str, str | None], links: Mapping[str, tuple[Keys, Keys]], node: SchemaNode
+) -> Keys:
+    """Return the columns that identify the rows of a table, on which its children agree."""
+    wanted = {child: links[child][1] for child, parent in parents.items() if parent == name}
+    if parents[name] is None:
+        wanted = {name: links[name][0], **wanted}
+    for child, key in wanted.items():
+        if key != next(iter(wanted.values())):
+            node.fail(
+                f"is identified by {listed(next(iter(wanted.values())))} for '{next(iter(wanted))}', but by "
+                f"{listed(key)} for '{child}': use one key. If the columns have other names in the two tables, write "
+                f"key: {{{name}: ..., {child}: ...}} for '{child}'."
+            )
+    return next(iter(wanted.values()), ())
+
+
+def _part(
+    name: str,
+    node: SchemaNode,
+    fields: dict[str, SchemaNode],
+    key: Keys,
+    link: Keys,
+    parents: Mapping[str, str | None],
+) -> TableSchema:
+    """Return what is public about one table."""
+    parent = parents[name]
+    for only in ("at_most", "within") if parent is None else ():
+        if only in fields:
+            fields[only].fail("is about the rows of one parent row, but the table has no parent: add parent:.")
+    if parent is not None and "at_most" not in fields:
+        node.fail(f"needs 'at_most:', how many rows of one row of '{parent}' count.")
+    at_most = fields["at_most"].integer(1) if parent is not None else 0
+    link = link if parent is not None else ()
+    columns, counts = _columns(name, fields, parents)
+    schema = _flat(node, fields, columns)
+    _check_keys(name, node, key, link, at_most, (*columns, *counts))
+    rules = read_rules(fields["within"], name, schema, at_most) if "within" in fields else ()
+    return TableSchema(name, schema, key, parent, link, at_most, rules, counts, node.place)
+
+
+def _columns(
+    name: str, fields: dict[str, SchemaNode], parents: Mapping[str, str | None]
+) -> tuple[dict[str, SchemaNode], dict[str, str]]:
+    """Return the described columns, and those that count the rows of other tables with that table."""
+    columns, counts = {}, {}
+    described = fields["columns"].mapping("a mapping of columns to what they hold") if "columns" in fields else {}
+    for column, inner in described.items():
+        kind = inner.value.get("type") if isinstance(inner.value, dict) else None
+        if kind is None or kind.value != "count":
+            columns[column] = inner
+            continue
+        of = inner.called(f"table '{name}': column '{column}'").fields(("type", "of"), ("of",))["of"]
+        children = tuple(child for child, parent in parents.items() if parent == name)
+        if not children:
+            of.fail("counts the rows of a table that hangs on this one, but there is none.")
+        counts[column] = of.choice(children)
+    return columns, counts
+
+
+def _flat(node: SchemaNode, fields: dict[str, SchemaNode], columns: dict[str, SchemaNode]) -> Schema:
+    """Return the schema of the columns alone."""
+    kept = {only: inner for only, inner in fields.items() if only in ("constraints", "file", "frame")}
+    if not columns:
+        if "constraints" in kept:
+            kept["constraints"].fail("are about columns, but the table describes none.")
+        file = file_options(kept["file"]) if "file" in kept else {}
+        types = FrameTypes.from_node(kept["frame"]) if "frame" in kept else None
+        return Schema((), source=node.source, file=file, frame=types, description={"columns": {}})
+    body = {"columns": replace(fields["columns"], value=columns), **kept}
+    schema = Schema.from_node(SchemaNode(body, node.source, node.line, node.name))
+    if schema.bought:
+        node.fail(
+            f"has columns of which something is to be bought ({listed(schema.bought)}), which linked tables cannot do "
+            "yet: state public bounds and values."
+        )
+    return schema
+
+
+def _check_keys(name: str, node: SchemaNode, key: Keys, link: Keys, at_most: int, columns: Sequence[str]) -> None:
+    for column in (*key, *link):
+        if column in columns:
+            node.fail(f"has '{column}' as a key, which identifies rows and must not be among the columns, too.")
+    fresh = [column for column in key if column not in link]
+    if len(fresh) > 1:
+        node.fail(
+            f"is identified by {listed(key)}, of which {listed(fresh)} are no key of its parent: identify its rows by "
+            "one column of its own, so that fresh keys can be numbered; for example, join the texts of the columns."
+        )
+    if key and not fresh and at_most > 1:
+        node.fail(
+            f"is identified by {listed(key)}, the key of its parent, so one row of the parent has at most one: say "
+            "at_most: 1, or identify its rows by a column of its own."
+        )

@@ -1,0 +1,72 @@
+"""The check of linked tables, for their owner."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from pgmest.errors import DataError
+from pgmest.schema import LinkedSchema
+
+from .conftest import SURVEY
+
+
+def test_tables_that_fit_have_no_remarks(survey, frames):
+    check = survey.check(frames)
+    assert check.remarks_on_links() == []
+    assert "All rows join, and no rule is broken." in str(check)
+    assert "persons of a row of households: 1: 33.3 %, 2: 33.3 %, 3: 33.3 %" in str(check)
+    assert all(found.left_out == () for found in check.checks.values())
+    assert str(check).count("do not publish") == 1
+
+
+def test_everything_that_does_not_fit_is_counted(survey, frames):
+    households = pd.concat(
+        [frames["households"], pd.DataFrame({"hid": [13, 14, None], "region": "N", "size": [3, 5, 0]})]
+    )
+    lodgers = pd.DataFrame({"hid": [12] * 6 + [99, None], "role": "lodger", "region": "elsewhere", "age": 30})
+    young = pd.DataFrame({"hid": [14, 14], "role": ["head", "child"], "region": "elsewhere", "age": [20, 15]})
+    check = survey.check({"households": households, "persons": pd.concat([frames["persons"], lodgers, young])})
+    join = check.joins["persons"]
+    assert (join.keyless, join.orphans, join.sizes) == (1, 1, (0, 0, 2, 1, 0, 0, 0, 1))
+    assert (join.crowded, join.beyond) == (1, 3)
+    assert (check.joins["households"].keyless, check.joins["households"].doubled) == (1, 1)
+    assert [rule.broken for rule in check.rules] == [0, 1, 1, 2]  # too many lodgers, a head too young, two wrong sizes
+    told = str(check)
+    for text in (
+        "1 row (6.25 %) without a key: left out",
+        "1 row (6.25 %) whose 'households' is not there: left out",
+        "1 row (16.7 %) whose key another row has",
+        "1 of 4 rows of households have more than at_most: 4 (up to 7): 3 rows (18.8 %) left out",
+        "at_most: {role: [spouse, lodger], count: 2}: 1 of 4 rows (25 %) break it",
+        "size is the number of persons: 2 of 4 rows (50 %) break it",
+    ):
+        assert text in told
+    assert any(name.startswith("persons: older") for name in check.alarming)
+    held = json.loads(json.dumps(check.to_json()))
+    assert held["joins"]["persons"]["parents_with_more"] == 1
+    assert held["within"][0] == {"table": "persons", "rule": "exactly: {role: head, count: 1}", "rows": 4, "broken": 0}
+
+
+def test_counts_of_a_middle_table_belong_to_its_rows():
+    schema = LinkedSchema.parse(
+        """
+tables:
+  patients: {key: pid}
+  visits: {parent: patients, key: pid, at_most: 3, columns: {codes: {type: count, of: codes}}}
+  codes: {parent: visits, key: vid, at_most: 3, columns: {acute: {type: boolean}}}
+"""
+    )
+    visits = pd.DataFrame({"pid": ["b", "a", "b"], "vid": [1, 2, 3], "codes": [2, 1, 0]})
+    codes = pd.DataFrame({"vid": [2, 1, 1], "acute": [True, False, True]})
+    check = schema.check({"patients": pd.DataFrame({"pid": ["a", "b"]}), "visits": visits, "codes": codes})
+    assert [rule.broken for rule in check.rules] == [0]
+
+
+def test_errors_name_the_table(survey, frames):
+    with pytest.raises(DataError, match="table 'persons': the table has no rows"):
+        survey.check({**frames, "persons": frames["persons"].iloc[:0]})
+    with pytest.raises(DataError, match="table 'households': "):
+        LinkedSchema.parse(
+            SURVEY.replace("region: {type: categorical, values: [N", "area: {type: categorical, values: [N")
+        ).check(frames)
