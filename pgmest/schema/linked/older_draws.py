@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked_rules import Older
 from pgmest.schema.bins import uniform
 from pgmest.schema.grid import Grid
-from pgmest.schema.linked.schema import TableSchema
 from pgmest.schema.writing import off_markers
+
+if TYPE_CHECKING:
+    from pgmest.schema.linked.schema import TableSchema
 
 ROUNDS = 30
 """The most times that the numbers of a parent's rows are drawn until they keep the rules; then they are moved."""
