@@ -3,6 +3,7 @@
 The functions read real records without noise: their results are private, and for the data owner only.
 """
 
+from pgmest.evaluation.linked_errors import LinkedErrors, linked_errors
 from pgmest.evaluation.membership import MembershipCheck, membership_check, nearest_distances
 from pgmest.evaluation.nist2018 import PayGapDeviation, density_score, gini_index, pay_gap_deviation, range_score
 from pgmest.evaluation.nist2020 import KMarginalScore, k_marginal_score
@@ -13,12 +14,14 @@ from pgmest.tables.distances import total_variation
 
 __all__ = [
     "KMarginalScore",
+    "LinkedErrors",
     "MembershipCheck",
     "PayGapDeviation",
     "PredictionQuality",
     "density_score",
     "gini_index",
     "k_marginal_score",
+    "linked_errors",
     "marginal_errors",
     "membership_check",
     "nearest_distances",
