@@ -27,7 +27,7 @@ CLASSES: Mapping[str, str] = {
 MOST_CELLS = 10_000
 """Tables of two attributes with more cells are left out."""
 LEAST_SHARE, MOST_SHARE = 0.02, 0.98
-"""Values that at least one row of so few, or of so many, parents has are left out of `someone` and `how_many`."""
+"""`someone` and `how_many` compare the values that this share of the true parents have in at least one row."""
 MOST_COUNTED = 3
 """The number of rows of a value from which on they count alike in `how_many`."""
 

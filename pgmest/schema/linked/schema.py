@@ -32,7 +32,7 @@ class TableSchema:
 
     Attributes:
         name: the table.
-        schema: its columns, but for keys and counts; without any if it has none.
+        schema: its columns, but for keys and counts.
         key: the columns that identify its rows, on which rows of other tables hang; none if nothing hangs on it.
         parent: the table on whose rows its rows hang; None for the root.
         link: its columns that hold the key of the parent row, in the order of the parent's key.
@@ -115,7 +115,7 @@ class LinkedSchema(Schema):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What holds among the rows of one parent row, of all tables."""
+        """The rules about the rows of one parent row, of all tables."""
         return tuple(rule for part in self.parts.values() for rule in part.rules)
 
     def children(self, name: str) -> tuple[str, ...]:
