@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pgmest import priors
     from pgmest.estimation.estimate import estimate
     from pgmest.surveys.rake import rake
+    from pgmest.surveys.households import rake_households
     from pgmest import privacy, transforms, strategies, surveys, synthesis, evaluation
     from pgmest import plots, simulation
     from pgmest import mechanisms
@@ -71,6 +72,7 @@ __all__ = [
     "privacy",
     "queries",
     "rake",
+    "rake_households",
     "save_measurements",
     "schema",
     "set_threads",
@@ -101,6 +103,7 @@ _HOMES = {
     "pgmest.models.region": ("ApproximateModel",),
     "pgmest.models.support": ("SupportModel",),
     "pgmest.queries": ("Kron",),
+    "pgmest.surveys.households": ("rake_households",),
     "pgmest.surveys.rake": ("rake",),
     "pgmest.synthesizer": ("Synthesizer",),
     "pgmest.tables.clique_vector": ("CliqueVector",),

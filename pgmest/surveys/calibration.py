@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import cg
+from scipy.sparse.linalg import cg, splu
 from scipy.special import expit
 
 STEPS = 200
 """The most Newton steps; ten are usual, and each shrinks a weight that has to vanish by a factor of e only."""
 
 DENSE_TOTALS = 1500
-"""The Hessian of more totals than this is not made dense; conjugate gradients solve for the step."""
+"""The Hessian of more totals than this is not made dense. It is factored if it is sparse, as for totals of many zones;
+otherwise conjugate gradients solve for the step."""
+
+SPARSE_SHARE = 0.05
+"""A Hessian is sparse if at most this share of its entries is not zero."""
 
 LARGEST_EXPONENT = 700.0
 """Exponents are cut here, below the logarithm of the largest float."""
@@ -178,6 +182,10 @@ def _newton_step(matrix: Any, transposed: Any, slopes: np.ndarray, gradient: np.
             return cho_solve(cho_factor(hessian, check_finite=False), -gradient, check_finite=False)
         except LinAlgError:
             return np.linalg.lstsq(hessian, -gradient, rcond=1e-14)[0]
-    whole: Any = sparse.csr_array(weighted @ matrix) + ridge * sparse.eye_array(len(gradient))
+    whole: Any = sparse.csc_array(weighted @ matrix) + ridge * sparse.eye_array(len(gradient))
+    if whole.nnz <= SPARSE_SHARE * len(gradient) ** 2:
+        return splu(whole, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}).solve(
+            -gradient
+        )
     step, _ = cg(whole, -gradient, rtol=1e-6, maxiter=500, M=sparse.diags_array(np.reciprocal(whole.diagonal())))
     return step

@@ -38,8 +38,8 @@ class Controls:
     listed: dict[Clique, np.ndarray]
 
     @classmethod
-    def of(cls, margins: Any) -> Controls:
-        """Read the argument `margins` of `rake`.
+    def of(cls, margins: Any, free: bool = False) -> Controls:
+        """Read the argument `margins` of `rake`; if `free`, a missing total stays NaN.
 
         Raises:
             ArgumentError: it has another form.
@@ -49,7 +49,7 @@ class Controls:
             names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple) else ()
             if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
                 raise ArgumentError.of("margins", key, "keyed by names of columns, or tuples of different names")
-            cells[names] = _totals(given, names)
+            cells[names] = _totals(given, names, free)
         labels: dict[str, dict[Any, int]] = {}
         for names, totals in cells.items():
             for key in totals:
@@ -142,7 +142,7 @@ class Controls:
     def _codes_of(self, items: list[Any], name: str, counted: np.ndarray) -> np.ndarray:
         """Return the codes of the labels in a column."""
         known = self.labels[name]
-        items = [_label(item) for item in items]
+        items = [as_label(item) for item in items]
         codes = np.fromiter((_code(known, item) for item in items), dtype=np.int64, count=len(items))
         unknown = (codes < 0) & counted
         if unknown.any():
@@ -176,7 +176,7 @@ def _code(known: Mapping[Any, int], item: Any) -> int:
         return -1
 
 
-def _label(item: Any) -> Any:
+def as_label(item: Any) -> Any:
     """Return a label; None for all marks of missing values, of which no library finds one by another."""
     missing = type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float | np.floating) and item != item)
     return None if missing else item
@@ -185,18 +185,19 @@ def _label(item: Any) -> Any:
 # -- control totals in their forms ------------------------------------------------------------------------------------
 
 
-def _totals(given: Any, names: Clique) -> dict[tuple[Any, ...], float]:
+def _totals(given: Any, names: Clique, free: bool) -> dict[tuple[Any, ...], float]:
     """Return the totals of one control by labels, each checked to be a count."""
     where = f"margins[{names[0]!r}]" if len(names) == 1 else f"margins[{names!r}]"
     pairs = _pairs(given, names, where)
     totals: dict[tuple[Any, ...], float] = {}
     for key, total in pairs:
-        key = tuple(map(_label, key))
+        key = tuple(map(as_label, key))
         try:
             number = float(total)
         except (TypeError, ValueError):
             number = math.nan
-        if not 0 <= number < math.inf or isinstance(total, bool):
+        unknown = free and as_label(total) is None
+        if not (0 <= number < math.inf or unknown) or isinstance(total, bool):
             raise ArgumentError.of(f"{where}[{excerpt(key, 40)}]", total, "a finite number of at least 0")
         try:
             repeated = key in totals
