@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.privacy import AddRemove
     from pgmest.schema import Schema
     from pgmest.synthesizer.drafting import SHARE, after_buying
-    from pgmest.synthesizer.synthesizer import with_schema
+    from pgmest.synthesizer.schema_checks import with_schema
     from pgmest.tables.domain import Domain
     from pgmest.workloads import emphasized
 

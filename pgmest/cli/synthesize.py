@@ -171,7 +171,8 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
     from pgmest.schema import Schema
     from pgmest.schema.type_check import check_types
-    from pgmest.synthesizer.synthesizer import Synthesizer, check_public
+    from pgmest.synthesizer.schema_checks import check_public
+    from pgmest.synthesizer.synthesizer import Synthesizer
 
     schema = Schema.load(options.schema)
     domain = schema.stand_in().domain

@@ -50,6 +50,7 @@ class PrivacyStatement:
         threshold_delta: the part of delta that thresholds spent (`Curator.frequent`).
         mu: the promise as Gaussian differential privacy, if the ledger was kept in it and no epsilon was requested.
         person: the column that tells persons apart, if further rows of a person were left out.
+        protected: the unit of linked tables in words, such as a household with its persons; None for a single table.
     """
 
     mechanism: str
@@ -66,6 +67,7 @@ class PrivacyStatement:
     threshold_delta: float = 0.0
     mu: float | None = None
     person: str | None = None
+    protected: str | None = None
 
     @classmethod
     def of(
@@ -76,6 +78,7 @@ class PrivacyStatement:
         schema: str | None = None,
         drafted: bool = False,
         person: str | None = None,
+        protected: str | None = None,
     ) -> PrivacyStatement:
         """Return the statement of a run.
 
@@ -88,6 +91,7 @@ class PrivacyStatement:
             schema: the source of the schema.
             drafted: whether the schema is a draft, read from the private data.
             person: the column that tells persons apart, if the schema has a unit.
+            protected: the unit of linked tables in words.
         """
         neighbors, budget = mechanism.neighbors, ledger.budget
         epsilon, delta = mechanism.requested
@@ -108,6 +112,7 @@ class PrivacyStatement:
             ledger.threshold_delta,
             budget.mu if isinstance(budget, GDP) and epsilon is None else None,
             person,
+            protected,
         )
 
     @property
@@ -132,7 +137,9 @@ class PrivacyStatement:
 
     @property
     def unit(self) -> str:
-        """The person who is protected, in words."""
+        """The person, or the unit of linked tables, that is protected, in words."""
+        if self.protected is not None:
+            return f"{self.protected}; in the tables or not: their numbers of rows are protected, too"
         who = f"one person with at most {plural(self.records, 'record')}"
         if self.person is not None:
             who += f" (all rows with one value of '{self.person}'; rows beyond that number are left out)"
@@ -153,10 +160,11 @@ class PrivacyStatement:
             )
         odds = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
         least = f", except with probability {at_most_text(self.delta)}" if self.delta else ""
+        whose = "one person's records are in the table" if self.protected is None else "such a unit is in the tables"
         weak = " That is a weak promise." if self.epsilon > LOOSE_EPSILON else ""
         return (
-            "Whatever else is known, and whatever is done with the release, it changes the odds that one person's "
-            f"records are in the table by a factor of at most {at_most_text(odds, 3)}{least}.{weak}"
+            "Whatever else is known, and whatever is done with the release, it changes the odds that "
+            f"{whose} by a factor of at most {at_most_text(odds, 3)}{least}.{weak}"
         )
 
     @property
@@ -192,6 +200,7 @@ class PrivacyStatement:
             **({"threshold_delta": self.threshold_delta} if self.threshold_delta else {}),
             "records_per_person": self.records,
             **({} if self.person is None else {"person": self.person}),
+            **({} if self.protected is None else {"protected": self.protected}),
             "neighbors": "replace" if self.replaced else "add or remove",
             "mechanism": self.mechanism,
             "schema": self.schema,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,7 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.names import other_names, renamed
-from pgmest.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
-from pgmest.inference.exact.structural_zeros import zero_rules
+from pgmest.errors import ArgumentError, DomainError, FileFormatError
 from pgmest.mechanisms.kept_pairs import MATTERS, KeptPairs
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.registry import check_weighing, named_mechanism
@@ -23,15 +21,17 @@ from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.statement import PrivacyStatement
+from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.schema.type_check import check_types
 from pgmest.synthesizer.completion import completed, drawn
 from pgmest.synthesizer.drafting import check_workload, drafting_of
+from pgmest.synthesizer.linked import LinkedFit, LinkedMechanism, check_linked_options, linked_mechanism
 from pgmest.synthesizer.raw_table import RawTable
+from pgmest.synthesizer.schema_checks import as_schema, check_bounded, check_public, with_schema
 from pgmest.workloads import emphasized
 
 if TYPE_CHECKING:
     from pgmest.schema import Schema
-    from pgmest.schema.check import TableCheck
 
 
 CONSTRUCTOR = ("mechanism", "epsilon", "delta", "rho", "matters")
@@ -59,7 +59,8 @@ class Synthesizer:
     ('DataFrame', (100, 2), True)
 
     Args:
-        mechanism: a name, such as "lamp" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
+        mechanism: a name, such as "lamp" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism. For
+            linked tables "lamp", or a mechanism for them.
         epsilon, delta, rho: the budget, as for the mechanism.
         matters: the marginals that matter most, such as `[("age", "readmitted")]`: the mechanism spends on them first
             (`pgmest.workloads.emphasized`), as far as the budget can carry them. `kept_` says whether it could.
@@ -77,12 +78,15 @@ class Synthesizer:
     schema_: Schema
     bought_: Mapping[str, str]
     result_: Result
+    feature_names_in_: np.ndarray
+    n_features_in_: int
     _loaded: Any
     _names: dict[str, Any]
+    _linked: LinkedFit | None = None
 
     def __init__(
         self,
-        mechanism: str | Mechanism = "lamp",
+        mechanism: str | Mechanism | LinkedMechanism = "lamp",
         epsilon: float | None = None,
         delta: float | None = DEFAULT_DELTA,
         rho: float | None = None,
@@ -151,9 +155,13 @@ class Synthesizer:
         A share of the budget first buys the bounds, bins and values that the schema leaves open, under the same ledger
         (`pgmest.synthesizer.purchase`). `schema_` then contains them.
 
+        Linked tables, such as households and persons, are a mapping of names to tables: see
+        docs/guides/households.md. What is protected is then a row of the root with everything that hangs on it, or what
+        the schema's `unit` says; `workload`, `matters` and `buy_share` are for single tables.
+
         Args:
             table: a dataframe of any library, the path of a `.csv`, `.csv.gz` or `.parquet` file, or a Dataset that the
-                schema encoded already.
+                schema encoded already; for linked tables a mapping of them, or a LinkedDataset.
             schema: a `pgmest.schema.Schema`, the path of its file, or a dict of the same form. It must be public.
             workload: the marginals that matter, in terms of the schema's columns: None for the mechanism's default,
                 cliques, or a `pgmest.workloads.Workload`.
@@ -172,14 +180,20 @@ class Synthesizer:
             DataError, FileFormatError, ArgumentError: if the table cannot be read; nothing was spent.
             ImpossibleModelError: if no record is possible by the schema; nothing was spent.
         """
-        mechanism, known = self._configured(), _as_schema(schema)
+        known = as_schema(schema)
         check_public(known, allow_draft)
+        options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
+        if isinstance(known, LinkedSchema):
+            check_linked_options(self.matters, workload, buy_share)
+            budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+            linked = linked_mechanism(self.mechanism, budget, self._parameters)
+            return self._keep_linked(LinkedFit.of(linked, known, table, seed, unit_key, options))
+        mechanism = self._configured()
         if not isinstance(table, Dataset):
             known = known.typed(table)
             check_types(known)
         matters = list(self.matters) if isinstance(self.matters, Iterator) else self.matters
         workload = _with_matters(mechanism, known, workload, matters)
-        options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
         if known.bought:
             self._fit_bought(mechanism, known, table, workload, seed, unit_key, buy_share, options)
         else:
@@ -188,7 +202,7 @@ class Synthesizer:
                     f"buy_share= pays for bounds to be bought, but {known.source} has none: leave buy_share= out."
                 )
             data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
-            _check_bounded(known, data)
+            check_bounded(known, data)
             if data.domain != known.domain:
                 raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
             self.result_ = with_schema(mechanism, known).fit(data, workload, seed, **options)
@@ -197,10 +211,19 @@ class Synthesizer:
             details = {**self.result_.details, MATTERS: tuple(map(self.schema_.domain.ordered, matters))}
             self.result_ = dataclasses.replace(self.result_, details=details)
         vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
-        self.feature_names_in_: np.ndarray = np.array([c.name for c in self.schema_.described], dtype=object)
-        self.n_features_in_: int = len(self.feature_names_in_)
+        self._linked = None
+        self.feature_names_in_ = np.array([c.name for c in self.schema_.described], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
         self._names = other_names(table)
         self._describe()
+        return self
+
+    def _keep_linked(self, fit: LinkedFit) -> Synthesizer:
+        """Keep the result on linked tables."""
+        vars(self).pop("_loaded", None)
+        self._linked, self.result_, self.schema_ = fit, fit.result, fit.schema
+        self.bought_, self._names = {}, {}
+        self.feature_names_in_, self.n_features_in_ = fit.columns, len(fit.columns)
         return self
 
     def _fit_bought(
@@ -313,10 +336,11 @@ class Synthesizer:
         """Return a synthetic table of the library of the fitted table: polars, pyarrow, or else pandas.
 
         Its columns have the types of the fitted table's, in their order, as far as these hold the values of the schema
-        (`Schema.decode` with `like=`).
+        (`Schema.decode` with `like=`). Linked tables are returned as a mapping of names to tables, with keys that join.
 
         Args:
-            n: the number of rows; by default the model's estimated total, never the true number.
+            n: the number of rows, for linked tables of the root; by default the model's estimated total, never the true
+                number.
             seed: the seed of the rows; the same seed gives the same rows.
             written: whether values are in the notation of text files, as for `Schema.decode`.
             given: the values that all rows have, `{"sex": "F", "age": (30, 40), "city": {"Rome", "Oslo"}}`: a value, a
@@ -331,7 +355,10 @@ class Synthesizer:
             DataError: if the dataframe `given` has no columns, or a column that the schema does not have.
             ArgumentError: if the synthesizer is not fitted, or n is not an integer of at least 0.
         """
-        model, generator = self.model_, np.random.default_rng(seed)
+        generator = np.random.default_rng(seed)
+        if self._linked is not None:
+            return self._linked.sample(n, generator, written, given)
+        model = self.model_
         if isinstance(given, Mapping):
             texts = {str(name): value for name, value in given.items()}
             table = drawn(model, self.schema_, texts, n, generator, self.schema_.library, written)
@@ -353,11 +380,11 @@ class Synthesizer:
         from pgmest.evaluation import report
 
         result = self._fitted()
+        if self._linked is not None:
+            return self._linked.report(out)
         return report(None, result, out=out, schema=self.schema_)
 
-    def owner_report(
-        self, table: Any, out: str | Path = "PRIVATE-report.html", check: TableCheck | None = None
-    ) -> Path:
+    def owner_report(self, table: Any, out: str | Path = "PRIVATE-report.html", check: Any = None) -> Path:
         """Write a page that compares the result with the private table, without noise: **it must not be published.**
 
         The page begins with the report of `Schema.check` on the raw table, since all comparisons below it are of codes.
@@ -373,6 +400,8 @@ class Synthesizer:
         from pgmest.evaluation import report
 
         result = self._fitted()
+        if self._linked is not None:
+            return self._linked.owner_report(table, out, check)
         if isinstance(table, Dataset):
             return report(table, result, out=out, schema=self.schema_, check=check)
         check = self.schema_.check(table) if check is None else check
@@ -405,12 +434,6 @@ class Synthesizer:
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=table)
 
 
-def with_schema(mechanism: Mechanism, schema: Schema) -> Mechanism:
-    """Return the mechanism with the schema's structural zeros besides its own."""
-    rules = [*zero_rules(mechanism.structural_zeros), *zero_rules(schema.structural_zeros)]
-    return dataclasses.replace(mechanism, structural_zeros=rules)
-
-
 def _with_matters(mechanism: Mechanism, schema: Schema, workload: Any, matters: Any) -> Any:
     """Return the workload with more weight on the marginals that matter.
 
@@ -422,46 +445,3 @@ def _with_matters(mechanism: Mechanism, schema: Schema, workload: Any, matters: 
         return workload
     check_weighing(mechanism)
     return emphasized(schema.stand_in().domain, workload, matters)
-
-
-def check_public(schema: Schema, allow_draft: bool = False) -> None:
-    """Raise SchemaError if a schema says that it was drafted from private data, unless drafts are allowed."""
-    if not schema.drafted or allow_draft:
-        return
-    remedy = "or say allow_draft (--allow-draft) for a trial that is NOT private."
-    if not schema.marked_lines:
-        raise SchemaError(
-            f"{schema.source} still says drafted_from_private_data: true. Replace what is marked in it by public "
-            f"knowledge, and delete that line; {remedy}"
-        )
-    lines = listed(list(map(str, schema.marked_lines)), 8)
-    raise SchemaError(
-        f"{schema.source} still says READ FROM THE PRIVATE DATA (line {lines}). Replace what stands there by public "
-        f"knowledge, then delete the mark, and the line drafted_from_private_data: true; {remedy}"
-    )
-
-
-def _check_bounded(schema: Schema, data: Dataset) -> None:
-    """Raise ArgumentError if a person may have more records in the data than the schema's unit allows."""
-    if schema.unit and data.unit_column not in (None, schema.unit.column):
-        raise ArgumentError(
-            f"{schema.source} has the unit '{schema.unit.column}', but the data were bounded by '{data.unit_column}': "
-            "give the raw table, or what this schema's encode made of it."
-        )
-    if schema.unit and (data.records_per_person or math.inf) > schema.unit.at_most:
-        raise ArgumentError(
-            f"{schema.source} has a unit, but the data were not bounded to {plural(schema.unit.at_most, 'record')} of "
-            "a person: give the raw table, or what this schema's encode made of it."
-        )
-
-
-def _as_schema(schema: Any) -> Schema:
-    from pgmest.schema import Schema
-
-    if isinstance(schema, Schema):
-        return schema
-    if isinstance(schema, str | Path):
-        return Schema.load(schema)
-    if isinstance(schema, Mapping):
-        return Schema.from_dict(schema)
-    raise ArgumentError.of("schema", schema, "a pgmest.schema.Schema, the path of its file, or a dict")

@@ -118,6 +118,18 @@ class LinkedSchema(Schema):
         """The rules about the rows of one parent row, of all tables."""
         return tuple(rule for part in self.parts.values() for rule in part.rules)
 
+    @property
+    def protection(self) -> str:
+        """The unit whose privacy is protected, in words."""
+        below = [part for part in self.parts.values() if self._is_below(part.name)]
+        limits = [f"at most {part.at_most} rows of '{part.name}' for each row of '{part.parent}'" for part in below]
+        hanging = f" and all that hangs on it ({'; '.join(limits)})" if below else " alone"
+        return f"one row of '{self.protected}'{hanging}"
+
+    def _is_below(self, name: str) -> bool:
+        parent = self.parts[name].parent
+        return parent is not None and (parent == self.protected or self._is_below(parent))
+
     def children(self, name: str) -> tuple[str, ...]:
         """Return the names of the tables whose rows hang on those of `name`."""
         return tuple(part.name for part in self.parts.values() if part.parent == name)

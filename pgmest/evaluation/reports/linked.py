@@ -1,0 +1,179 @@
+"""The report on linked tables, such as households with persons, for their owner or for the public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgmest._base.files import write_atomically
+from pgmest._base.html import html_text
+from pgmest.data.dataset import Dataset
+from pgmest.data.linked import LinkedDataset
+from pgmest.errors import DataError, plural
+from pgmest.evaluation.linked_errors import CLASSES, LinkedErrors, linked_errors
+from pgmest.evaluation.reports.page import notice, page, paragraph, picture, pictures, section, table
+from pgmest.evaluation.reports.release import cost, promise
+from pgmest.evaluation.reports.report import PRIVATE_NOTICE, PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC_PAGE
+from pgmest.plots.style import text_drawn_by_reader
+from pgmest.privacy.statement import PrivacyStatement
+
+if TYPE_CHECKING:
+    from pgmest.schema import LinkedSchema
+    from pgmest.schema.linked.check import LinkedCheck
+
+SHOWN, DRAWN = 20, 24
+"""The most errors that are listed, and the most attributes of a table that are drawn."""
+
+MEANING = (
+    "An error is the share of the rows that would have to be moved to make two tables equal (total variation "
+    "distance): 0 is perfect, 1 has nothing in common. Each number is the mean over what its class compares."
+)
+
+
+@text_drawn_by_reader()
+def linked_report(
+    result: Any,
+    schema: LinkedSchema,
+    real: LinkedDataset | None = None,
+    check: LinkedCheck | None = None,
+    *,
+    out: str | Path | None = None,
+    title: str = "Report on a release of linked tables",
+    seed: int = 0,
+) -> Path:
+    """Write a page about synthetic linked tables, and return its path.
+
+    Args:
+        result: a mechanism's result on linked tables, or a LinkedDataset of synthetic records.
+        schema: the schema of the tables.
+        real: the private tables, as the schema encoded them: the page is then private, too. None for a public page.
+        check: the check of the private tables, for a private page.
+        out: the file; by default `report.html`, or `PRIVATE-report.html` with `real`.
+        title: the heading.
+        seed: the seed of the records that are drawn from the result.
+
+    Raises:
+        DataError: `real` has no rows, or other tables.
+        OptionalDependencyError: matplotlib is not installed.
+        FileFormatError: the file cannot be written.
+    """
+    if real is None and check is not None:
+        raise DataError("check= is of the private tables, so it needs real=, which makes the page private.")
+    made = result if isinstance(result, LinkedDataset) else result.sample(seed=seed)
+    labels = labels_of(schema)
+    parts = [*_promise(result, schema), _released(made, schema)]
+    if real is None:
+        parts += [_drawn(made, name, labels[name]) for name in made.order]
+    else:
+        errors = linked_errors(real, made, labels)
+        parts += [_checked(check)] if check is not None else []
+        parts += [_errors(errors), *(_compared(real, made, name, labels[name]) for name in made.order)]
+    ledger = getattr(result, "ledger", None)
+    warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
+    path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
+    write_atomically(path, page(title, warning, *parts, cost(ledger), paragraph("Made with pgmest.")))
+    return path
+
+
+def labels_of(schema: LinkedSchema) -> dict[str, dict[str, list[str]]]:
+    """Return the labels of the codes of each attribute of each table."""
+    parts = schema.parts.items()
+    return {name: {column: part.schema.labels(column) for column in part.schema.domain} for name, part in parts}
+
+
+def _promise(result: Any, schema: LinkedSchema) -> Iterator[str]:
+    mechanism, ledger = getattr(result, "mechanism", None), getattr(result, "ledger", None)
+    if mechanism is not None and ledger is not None:
+        source = Path(schema.source).name
+        statement = PrivacyStatement.of(
+            mechanism, ledger, schema=source, drafted=schema.drafted, protected=schema.protection
+        )
+        yield promise(statement)
+
+
+def _released(made: LinkedDataset, schema: LinkedSchema) -> str:
+    """Return the section on the tables, their attributes, and the rules within parents."""
+    rows = []
+    for name, part in schema.parts.items():
+        attributes = ", ".join(f"{column} ({size:,})" for column, size in part.schema.domain.items())
+        above = "-" if part.parent is None else f"{part.parent}, at most {part.at_most}"
+        rows.append((name, above, f"{made.tables[name].rows:,}", attributes or "none"))
+    parts = [
+        paragraph(f"This release is {plural(len(schema.parts), 'linked table')}, drawn as a whole: their keys join."),
+        table(
+            ("table", "hangs on", "records", "attributes, with their numbers of values"),
+            rows,
+            ("hangs on", "attributes, with their numbers of values"),
+        ),
+    ]
+    if schema.rules:
+        broken = [(str(rule), f"{int(rule.broken(made).sum()):,}") for rule in schema.rules]
+        parts += [
+            paragraph("What the schema states to hold within each parent, and how many released parents break it:"),
+            table(("rule", "broken"), broken),
+        ]
+    return section("What was released", *parts)
+
+
+def _checked(check: LinkedCheck) -> str:
+    return section("How the schema fits the raw tables", html_text(check))
+
+
+def _errors(errors: LinkedErrors) -> str:
+    """Return the section on the errors by class, and the largest ones."""
+    names = list(errors.errors)
+    summary = errors.summary()
+    rows = [
+        (
+            kind.replace("_", " "),
+            *(f"{summary[name][kind]:.4f}" if kind in summary[name] else "-" for name in names),
+            what,
+        )
+        for kind, what in CLASSES.items()
+        if any(kind in found for found in summary.values())
+    ]
+    worst = [(f"{error:.4f}", name, kind.replace("_", " "), what) for error, name, kind, what in errors.worst(SHOWN)]
+    return section(
+        "How far the release is from the private tables",
+        paragraph(MEANING),
+        table(("class", *names, "what is compared"), rows, ("what is compared",)),
+        paragraph("The largest errors:"),
+        table(("error", "table", "class", "of"), worst, ("table", "class", "of")),
+    )
+
+
+def with_sizes(linked: LinkedDataset, name: str) -> Dataset:
+    """Return the records of a table with attributes for the numbers of rows that hang on each."""
+    data = linked.tables[name].dataset
+    columns, sizes = list(data.columns), dict(data.domain)
+    for child in linked.children(name):
+        columns.append(linked.sizes(child))
+        sizes[f"number of {child}"] = (linked.tables[child].at_most or 0) + 1
+    return Dataset.from_codes(columns, sizes) if columns else data
+
+
+def _drawn(made: LinkedDataset, name: str, labels: Mapping[str, list[str]]) -> str:
+    from pgmest.plots import draw_marginals
+
+    data = with_sizes(made, name)
+    drawn = [
+        (draw_marginals(data, [column], labels=labels, across=1), f"Released counts of each value of {column}")
+        for column in list(data.domain)[:DRAWN]
+    ]
+    text = "The number of records with each value, as released. These are estimates, not the true numbers."
+    return section(f"What the release says about {name}", paragraph(text), pictures(drawn)) if drawn else ""
+
+
+def _compared(real: LinkedDataset, made: LinkedDataset, name: str, labels: Mapping[str, list[str]]) -> str:
+    from pgmest.plots import compare_marginals
+
+    mine, theirs = with_sizes(real, name), with_sizes(made, name)
+    columns = [(column,) for column in list(mine.domain)[:DRAWN]]
+    if not columns:
+        return ""
+    text = f"The area is true, the line is released ({mine.records:,} and {theirs.records:,} records)."
+    drawn = compare_marginals(mine, theirs, columns, labels=labels)
+    return section(
+        f"{name}: one attribute at a time", paragraph(text), picture(drawn, f"True and released counts of {name}")
+    )

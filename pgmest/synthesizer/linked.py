@@ -1,0 +1,128 @@
+"""Linked tables in a Synthesizer: persons in households, visits of patients."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from pgmest.data.linked import LinkedDataset
+from pgmest.data.names import other_names, renamed
+from pgmest.errors import ArgumentError
+from pgmest.schema.linked.check import LinkedCheck
+from pgmest.schema.linked.decoding import check_fits
+from pgmest.schema.linked.schema import LinkedSchema
+from pgmest.schema.type_check import check_types
+
+
+class LinkedMechanism(Protocol):
+    """A mechanism for linked tables."""
+
+    def fit(self, linked: LinkedDataset, /, *, seed: Any = None, **options: Any) -> Any:
+        """Spend the budget on linked tables, and return a result with `sample(units, *, seed) -> LinkedDataset`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedFit:
+    """A mechanism's result on linked tables, with the schema that decodes it.
+
+    Attributes:
+        schema: the schema, with the types of the fitted tables.
+        result: the result of the mechanism.
+        names: table -> the names of its columns that are no texts, by their texts.
+    """
+
+    schema: LinkedSchema
+    result: Any
+    names: Mapping[str, dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: LinkedMechanism,
+        schema: LinkedSchema,
+        tables: Any,
+        seed: Any,
+        key: bytes | None,
+        options: Mapping[str, Any],
+    ) -> LinkedFit:
+        """Run a mechanism on linked tables; see `Synthesizer.fit`.
+
+        Args:
+            mechanism: the mechanism, whose `fit` takes a LinkedDataset.
+            schema: the schema.
+            tables: the raw tables by name, or a LinkedDataset that the schema encoded.
+            seed: as for `Mechanism.fit`.
+            key: the key of `LinkedSchema.encode`.
+            options: further arguments of `fit`; those that are None are left out.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        if isinstance(tables, LinkedDataset):
+            check_fits(schema, tables)
+            return cls(schema, mechanism.fit(tables, seed=seed, **given), {})
+        schema = schema.typed(tables)
+        for part in schema.parts.values():
+            check_types(part.schema)
+        linked = schema.encode(tables, key=key)
+        names = {name: other_names(table) for name, table in tables.items()}
+        return cls(schema, mechanism.fit(linked, seed=seed, **given), names)
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The names of the attributes, each after its table: "persons.age"."""
+        parts = self.schema.parts.items()
+        return np.array([f"{name}.{column}" for name, part in parts for column in part.schema.domain], dtype=object)
+
+    def sample(self, units: int | None, generator: np.random.Generator, written: bool, given: Any) -> dict[str, Any]:
+        """Return synthetic tables by name; see `Synthesizer.sample`."""
+        if given is not None:
+            raise ArgumentError("given= completes rows of a single table; linked tables are drawn as a whole.")
+        linked = self.result.sample(units, seed=generator)
+        tables = self.schema.decode(linked, generator, written=written)
+        return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
+
+    def report(self, out: str | Path) -> Path:
+        """Write a page that may be published; see `Synthesizer.report`."""
+        from pgmest.evaluation.reports.linked import linked_report
+
+        return linked_report(self.result, self.schema, out=out)
+
+    def owner_report(self, tables: Any, out: str | Path, check: LinkedCheck | None = None) -> Path:
+        """Write a page that compares with the private tables; see `Synthesizer.owner_report`."""
+        from pgmest.evaluation.reports.linked import linked_report
+
+        if isinstance(tables, LinkedDataset):
+            return linked_report(self.result, self.schema, tables, check, out=out)
+        check = self.schema.check(tables) if check is None else check
+        return linked_report(self.result, self.schema, self.schema.encode(tables), check, out=out)
+
+
+def linked_mechanism(mechanism: Any, budget: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    """Return the mechanism for linked tables.
+
+    Args:
+        mechanism: "lamp", or a mechanism whose `fit` takes a LinkedDataset.
+        budget: epsilon, delta and rho.
+        parameters: further parameters of the mechanism.
+
+    Raises:
+        ArgumentError: there is no mechanism of that name for linked tables; or as for the mechanism.
+    """
+    if not isinstance(mechanism, str):
+        return mechanism
+    if mechanism.lower() != "lamp":
+        raise ArgumentError.of("mechanism", mechanism, "lamp, the mechanism for linked tables")
+    linked: Any = importlib.import_module("pgmest.mechanisms.linked")
+    return linked.LinkedLAMP(**budget, **parameters)
+
+
+def check_linked_options(matters: Any, workload: Any, buy_share: Any) -> None:
+    """Raise ArgumentError if an argument was given that is for a single table."""
+    for name, value in {"matters": matters, "workload": workload, "buy_share": buy_share}.items():
+        if value is not None:
+            raise ArgumentError(f"{name}= is for a single table; the mechanism for linked tables does not take it.")

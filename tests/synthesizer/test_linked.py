@@ -1,0 +1,177 @@
+"""Linked tables in a Synthesizer, with a mechanism that draws whole households again."""
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import pgmest as pg
+from pgmest.data.linked import LinkedDataset
+from pgmest.errors import ArgumentError, SchemaError
+from pgmest.privacy.statement import PrivacyStatement
+from pgmest.schema import LinkedSchema
+
+from .linked_stand_in import Redrawn
+
+SURVEY = """
+tables:
+  households:
+    key: hid
+    columns:
+      region: {type: categorical, values: [N, S], outside: clip}
+      persons: {type: count, of: persons}
+  persons:
+    parent: households
+    key: hid
+    at_most: 6
+    columns:
+      role: {type: categorical, values: [head, child, other], outside: clip}
+      age: {type: integer, min: 0, max: 99, width: 10}
+    within:
+      - exactly: {role: head, count: 1}
+      - older: {role: head, than: {role: child}, by: 12, column: age}
+"""
+
+
+def survey_of(count):
+    """Households with a head, and with 0 to 3 children."""
+    rows = [("head", 30 + home % 40) for home in range(count)]
+    homes = list(range(count))
+    for home in range(count):
+        rows += [("child", age) for age in range(5, 5 + home % 4)]
+        homes += [home] * (home % 4)
+    households = pd.DataFrame(
+        {"region": list("NS") * (count // 2), "persons": 0, "hid": [f"H{home}" for home in range(count)]}
+    )
+    persons = pd.DataFrame(
+        {"age": [row[1] for row in rows], "role": [row[0] for row in rows], "hid": [f"H{home}" for home in homes]}
+    )
+    return {"households": households, "persons": persons}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return pg.Synthesizer(Redrawn()).fit(survey_of(40), pg.Schema.parse(SURVEY), seed=3)
+
+
+def test_synthetic_tables_join_and_keep_the_rules(fitted):
+    tables = fitted.sample(500, seed=0)
+    households, persons = tables["households"], tables["persons"]
+    assert list(tables) == ["households", "persons"]
+    assert len(households) == 500
+    assert households["hid"].is_unique
+    assert persons["hid"].isin(households["hid"]).all()
+    sizes = persons.groupby("hid").size().reindex(households["hid"], fill_value=0)
+    assert sizes.tolist() == households["persons"].tolist()
+    heads = persons[persons["role"] == "head"].set_index("hid")["age"]
+    assert heads.index.is_unique
+    assert set(heads.index) == set(households["hid"])
+    children = persons[persons["role"] == "child"]
+    assert (heads.reindex(children["hid"]).to_numpy() - children["age"].to_numpy() >= 12).all()
+    assert list(households.columns) == ["region", "persons", "hid"]
+    assert list(persons.columns) == ["age", "role", "hid"]
+    assert persons["hid"].dtype == survey_of(2)["persons"]["hid"].dtype
+
+
+def test_the_same_seed_gives_the_same_tables(fitted):
+    first, second, third = (fitted.sample(20, seed=seed) for seed in (1, 1, 2))
+    assert all(first[name].equals(second[name]) for name in first)
+    assert not first["persons"].equals(third["persons"])
+
+
+def test_the_mechanism_gets_codes_and_only_the_options_that_were_given(fitted, tmp_path):
+    linked, seed, options = fitted.mechanism.calls[0]
+    assert isinstance(linked, LinkedDataset)
+    assert (seed, options) == (3, {})
+    assert not any(rule.broken(linked).any() for rule in linked.rules)
+    assert list(fitted.feature_names_in_) == ["households.region", "persons.role", "persons.age"]
+    mechanism = Redrawn()
+    pg.Synthesizer(mechanism).fit(linked, SURVEY_SCHEMA, progress=False, time_limit=5.0)
+    assert mechanism.calls == [(linked, None, {"progress": False, "time_limit": 5.0})]
+
+
+SURVEY_SCHEMA = LinkedSchema.parse(SURVEY)
+
+
+def test_files_and_other_libraries(tmp_path):
+    (tmp_path / "survey.yaml").write_text(SURVEY)
+    for name, frame in survey_of(10).items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    paths = {name: tmp_path / f"{name}.csv" for name in ("households", "persons")}
+    from_files = pg.Synthesizer(Redrawn()).fit(paths, tmp_path / "survey.yaml").sample(seed=0)
+    assert list(from_files["households"].columns) == ["region", "persons", "hid"]
+    given = {name: pl.from_pandas(frame) for name, frame in survey_of(10).items()}
+    tables = pg.Synthesizer(Redrawn()).fit(given, SURVEY_SCHEMA).sample(seed=0)
+    assert all(isinstance(table, pl.DataFrame) for table in tables.values())
+    assert tables["persons"].schema == given["persons"].schema
+
+
+def test_names_that_are_no_texts_come_back():
+    schema = pg.Schema.parse(SURVEY.replace("age: {", "7: {").replace("column: age", "column: '7'"))
+    given = survey_of(4)
+    given["persons"] = given["persons"].rename(columns={"age": 7})
+    assert list(pg.Synthesizer(Redrawn()).fit(given, schema).sample(seed=0)["persons"].columns) == [7, "role", "hid"]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"workload": [("age", "role")]}, "workload= is for a single table"),
+        ({"buy_share": 0.2}, "buy_share= is for a single table"),
+    ],
+)
+def test_what_is_for_single_tables_is_refused(options, match):
+    with pytest.raises(ArgumentError, match=match):
+        pg.Synthesizer(Redrawn()).fit(survey_of(4), SURVEY_SCHEMA, **options)
+
+
+def test_nothing_runs_before_all_is_checked():
+    mechanism = Redrawn()
+    with pytest.raises(ArgumentError, match="lamp, the mechanism for linked tables"):
+        pg.Synthesizer("mst", epsilon=1.0).fit(survey_of(4), SURVEY_SCHEMA)
+    with pytest.raises(SchemaError, match="drafted_from_private_data"):
+        pg.Synthesizer(mechanism).fit(
+            survey_of(4),
+            {**SURVEY_SCHEMA.description, "drafted_from_private_data": True},
+        )
+    wrong = {**survey_of(4), "persons": survey_of(4)["persons"].assign(role=3.5)}
+    with pytest.raises(SchemaError, match="role"):
+        pg.Synthesizer(mechanism).fit(wrong, SURVEY_SCHEMA)
+    with pytest.raises(ArgumentError, match="given= completes rows of a single table"):
+        pg.Synthesizer(Redrawn()).fit(survey_of(4), SURVEY_SCHEMA).sample(given={"age": 3})
+    assert mechanism.calls == []
+
+
+def test_a_flat_table_afterwards_is_flat_again():
+    synthesizer = pg.Synthesizer("independent", epsilon=1.0, backend="simulation")
+    linked = pg.Synthesizer(Redrawn()).fit(survey_of(4), SURVEY_SCHEMA)
+    linked.mechanism, linked.epsilon, linked._parameters = "independent", 1.0, {"backend": "simulation"}
+    schema = {"columns": {"region": {"type": "categorical", "values": ["N", "S"], "outside": "clip"}}}
+    for one in (synthesizer, linked):
+        table = one.fit(survey_of(40)["households"], schema, seed=0).sample(5, seed=0)
+        assert list(table.columns) == ["region"]
+
+
+def test_the_unit_is_said_in_words():
+    assert SURVEY_SCHEMA.protection == (
+        "one row of 'households' and all that hangs on it (at most 6 rows of 'persons' for each row of 'households')"
+    )
+    assert LinkedSchema.parse(SURVEY + "unit: persons").protection == "one row of 'persons' alone"
+    statement = PrivacyStatement("LAMP", 1.0, 1e-9, None, 1, False, False, protected=SURVEY_SCHEMA.protection)
+    assert "one row of 'households' and all that hangs on it" in str(statement)
+    assert "that such a unit is in the tables by a factor of at most 2.72" in str(statement)
+
+
+def test_reports(fitted, tmp_path):
+    page = fitted.report(tmp_path / "report.html").read_text()
+    for text in ("exactly: {role: head, count: 1}", "What the release says about persons", "number of persons"):
+        assert text in page
+    assert "do not publish" not in page
+    private = fitted.owner_report(survey_of(40), tmp_path / "PRIVATE.html").read_text()
+    for text in (
+        "do not publish",
+        "how many",
+        "How the schema fits the raw tables",
+        "persons: one attribute at a time",
+    ):
+        assert text in private
+    assert fitted.owner_report(fitted.mechanism.calls[0][0], tmp_path / "PRIVATE-2.html").exists()
