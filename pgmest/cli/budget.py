@@ -59,13 +59,22 @@ def mechanism_of(options: argparse.Namespace, simulation: bool = False) -> Mecha
 
     if options.epsilon is None and options.rho is None:
         raise ArgumentError("no privacy budget: give --epsilon, such as --epsilon 1, or --rho.")
-    parameters: dict[str, Any] = dict(map(_parameter, options.parameter))
+    parameters = parameters_of(options)
     parameters |= {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
     parameters |= {
         "backend": "simulation" if simulation else "opendp",
         "neighbors": AddRemove(1 if options.records_per_person is None else options.records_per_person),
     }
     return named_mechanism(options.mechanism, **parameters)
+
+
+def parameters_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of the mechanism that were given one by one.
+
+    Raises:
+        ArgumentError: one is not NAME=VALUE.
+    """
+    return dict(map(_parameter, options.parameter))
 
 
 def _parameter(text: str) -> tuple[str, Any]:

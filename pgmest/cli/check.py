@@ -6,13 +6,18 @@ import argparse
 import json
 
 from pgmest.cli.command import Add, Command, say, show
+from pgmest.cli.linked import HELP, input_tables, only_table, table_argument
 from pgmest.cli.paths import InputFile
 from pgmest.cli.streams import TABLE, input_table, reader_options
 
-DETAILS = """\
+DETAILS = f"""\
 examples:
   pgmest check people.csv people.yaml
   pgmest check people.csv people.yaml --json > PRIVATE-check.json
+  pgmest check households=hh.csv persons=pp.csv survey.yaml
+
+{HELP}
+The check then also counts rows that do not join, parents with more rows than at_most, and parents that break a rule.
 
 The output has, for each column, the share of its values that are missing, unreadable, clipped to the bounds, or not
 listed; the number of the schema's values or bins that occur; and the most frequent ones. Remarks name problems: also
@@ -29,7 +34,7 @@ The exit code is 0 in any case; with --strict it is 1 if the schema hardly descr
 
 
 def _options(add: Add) -> None:
-    add("table", metavar="TABLE", type=InputFile, help=TABLE)
+    add("table", metavar="TABLE", nargs="+", type=table_argument, help=f"{TABLE}; or NAME=TABLE for linked tables")
     add("schema", metavar="SCHEMA", type=InputFile, help="what its columns hold; see pgmest schema")
     reader_options(add)
     add("--strict", action="store_true", help="exit code 1 if the schema does not fit")
@@ -38,16 +43,19 @@ def _options(add: Add) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from pgmest.errors import SchemaError, listed
-    from pgmest.schema import Schema
+    from pgmest.schema import LinkedSchema, Schema
 
     schema = Schema.load(options.schema)
-    with input_table(options.table, options) as table:
-        checked = schema.check(table)
+    if isinstance(schema, LinkedSchema):
+        checked = schema.check(input_tables(schema, options.table, options))
+    else:
+        with input_table(only_table(options.table), options) as table:
+            checked = schema.check(table)
     show(json.dumps(checked.to_json()) if options.json else checked)
     if options.json:
         say("this was counted from the private records, without noise: do NOT publish it.")
     if options.strict and checked.alarming:
-        raise SchemaError(f"{options.schema} does not fit {options.table} in {listed(checked.alarming)}.")
+        raise SchemaError(f"{options.schema} does not fit {listed(options.table)} in {listed(checked.alarming)}.")
 
 
 CHECK = Command("check", "Show the owner of a raw table how a schema fits it.", DETAILS, _options, _run)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pgmest._base.widths import joined, key_of_names
 from pgmest.cli.cliques import CLIQUES, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say, show
+from pgmest.cli.linked import compare_linked, only_table, table_argument
 from pgmest.cli.paths import InputFile, output_page, overwrite_option
 from pgmest.cli.streams import TABLE, input_table, reader_choices, reader_options
 from pgmest.data.chunked_reader import column_names
@@ -28,6 +29,7 @@ examples:
   pgmest compare people.csv synthetic.csv --schema people.yaml
   pgmest compare people.csv model.npz --schema people.yaml --way 3 --json
   pgmest compare codes.csv model.npz --workload age,income sex,income --report PRIVATE-comparison.html
+  pgmest compare households=hh.csv persons=pp.csv synthetic/ --schema survey.yaml
 
 The first table is the truth, the second a table or a model (.npz). Tables hold raw values, with --schema, or codes
 0..n-1 over the attributes of --domain or of the model. --delimiter, --encoding and --sheet apply to the first table;
@@ -36,6 +38,9 @@ at most its number of rows of a person count, of a table that has its column. Th
 total variation distance: the share of the records that would have to change cells, 0 to 1, with both tables scaled to
 the same number of records. It is computed without noise: if the first table is private, so is the output. With a model,
 tables that were measured are told from those that are only modeled.
+
+Linked tables are compared with the folder of others, such as the one that `pgmest synthesize` writes: sizes, tables of
+households and of persons, tables between both and within households, and questions about whole households.
 {CLIQUES}"""
 
 
@@ -44,9 +49,14 @@ FIXED_KEY = bytes(16)
 
 
 def _options(add: Add) -> None:
-    add("true", metavar="TABLE", type=InputFile, help=TABLE)
+    add("true", metavar="TABLE", nargs="+", type=table_argument, help=f"{TABLE}; or NAME=TABLE for linked tables")
     reader_options(add)
-    add("estimated", metavar="TABLE-OR-MODEL", type=InputFile, help="a table, or a model, .npz")
+    add(
+        "estimated",
+        metavar="TABLE-OR-MODEL",
+        type=InputFile,
+        help="a table, a model, .npz, or a folder of linked tables",
+    )
     add("--schema", metavar="FILE", type=InputFile, help="a schema, for tables of raw values")
     add("--domain", metavar="FILE", type=InputFile, help="a domain, .json, for tables of codes")
     workload_options(add, "all single attributes and pairs")
@@ -59,8 +69,13 @@ def _options(add: Add) -> None:
 def _run(options: argparse.Namespace) -> None:
     import pgmest as pg
     from pgmest.evaluation import marginal_errors, report
+    from pgmest.schema import LinkedSchema
 
     schema = _schema(options)
+    if isinstance(schema, LinkedSchema):
+        compare_linked(options, schema)
+        return
+    options.true = only_table(options.true)
     model = pg.load(options.estimated) if Path(options.estimated).suffix == ".npz" else None
     domain = _domain(options, schema, model)
     with input_table(options.true, options) as table:
@@ -182,5 +197,5 @@ COMPARE = Command(
     COMPARE_DETAILS,
     _options,
     _run,
-    "pgmest compare TABLE TABLE-OR-MODEL [--schema FILE | --domain FILE] [options]",
+    "pgmest compare TABLE [NAME=TABLE ...] TABLE-OR-MODEL [--schema FILE | --domain FILE] [options]",
 )

@@ -11,7 +11,7 @@ from pgmest.errors import plural
 
 if TYPE_CHECKING:
     from pgmest.models.exact import Model
-    from pgmest.schema import Schema
+    from pgmest.schema import LinkedSchema, Schema
     from pgmest.schema.unit import Unit
 
 
@@ -45,6 +45,24 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
             for clique, mask in schema.structural_zeros.items()
         ],
     }
+
+
+def linked_facts(schema: LinkedSchema) -> dict[str, Any]:
+    """Return the tables of a schema of linked ones, how they hang together, and the facts about each."""
+    tables = {
+        name: {
+            "parent": part.parent,
+            "keys": list(part.keys),
+            "at_most": part.at_most or None,
+            "counts": dict(part.counts),
+            "within": [str(rule) for rule in part.rules],
+            **schema_facts(part.schema),
+        }
+        for name, part in schema.parts.items()
+    }
+    for facts in tables.values():
+        del facts["drafted_from_private_data"], facts["unit"]
+    return {"drafted_from_private_data": schema.drafted, "unit": schema.protected, "tables": tables}
 
 
 def unit_in_words(unit: Unit) -> str:

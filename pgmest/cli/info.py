@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
 from pgmest.cli.command import Add, Command, show
-from pgmest.cli.facts import model_facts, schema_facts, unit_in_words
+from pgmest.cli.facts import linked_facts, model_facts, schema_facts, unit_in_words
+
+if TYPE_CHECKING:
+    from pgmest.schema import LinkedSchema, Schema
 
 INFO_DETAILS = """\
 examples:
@@ -16,6 +20,9 @@ examples:
   pgmest info model.npz --json
   pgmest info people.yaml
 """
+
+
+DRAFT = "A DRAFT: it still has facts from private data, which must be replaced by public knowledge."
 
 
 def _options(add: Add) -> None:
@@ -46,14 +53,39 @@ def _model(path: str, as_json: bool) -> None:
 
 
 def _schema(path: str, as_json: bool) -> None:
-    from pgmest.schema import Schema
+    from pgmest.schema import LinkedSchema, Schema
 
     schema = Schema.load(path)
+    if isinstance(schema, LinkedSchema):
+        _linked(schema, as_json)
+        return
     if as_json:
         show(json.dumps(schema_facts(schema), indent=1))
         return
     if schema.drafted:
-        show("A DRAFT: it still has facts from private data, which must be replaced by public knowledge.")
+        show(DRAFT)
+    _columns(schema)
+
+
+def _linked(schema: LinkedSchema, as_json: bool) -> None:
+    if as_json:
+        show(json.dumps(linked_facts(schema), indent=1))
+        return
+    if schema.drafted:
+        show(DRAFT)
+    show(f"protected: {schema.protection}")
+    for name, part in schema.parts.items():
+        above = f", at most {part.at_most} for a row of {part.parent}" if part.parent else ""
+        show(f"\ntable {name}{above}; key: {', '.join(part.keys)}")
+        for column, of in part.counts.items():
+            show(f"{column}  the number of {of}")
+        if part.schema.described:
+            _columns(part.schema)
+        for rule in part.rules:
+            show(str(rule))
+
+
+def _columns(schema: Schema) -> None:
     if schema.unit:
         show(unit_in_words(schema.unit))
     for column in schema.bought.values():

@@ -33,6 +33,10 @@ class ContinuedFile(OutputFile):
     """A file that later runs continue, so that it may exist."""
 
 
+class OutputFolder(str):
+    """A folder for files that are written; whoever writes them checks them."""
+
+
 def output(path: str) -> OutputFile:
     """Return an output file; its folder must exist before any work is done."""
     if path != STANDARD and not Path(path).absolute().parent.is_dir():
@@ -56,6 +60,13 @@ def output_table(path: str) -> OutputFile:
     if kind == ".parquet" and find_spec("pyarrow") is None:
         raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("pyarrow", "writing Parquet files")))
     return OutputFile(path)
+
+
+def output_tables(path: str) -> OutputFile | OutputFolder:
+    """Return an output table, or a folder for several: a path that ends with a slash, that is one, or has no ending."""
+    if path != STANDARD and (path.endswith(("/", os.sep)) or Path(path).is_dir() or not Path(path).suffix):
+        return OutputFolder(path)
+    return output_table(path)
 
 
 def output_page(path: str) -> OutputFile:

@@ -17,12 +17,14 @@ from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options, q
 from pgmest.cli.cliques import matters_of, matters_option, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
+from pgmest.cli.linked import HELP, NamedFile, named_tables, only_table, synthesize_linked, table_argument
 from pgmest.cli.paths import (
     InputFile,
+    OutputFolder,
     continued,
     output,
     output_page,
-    output_table,
+    output_tables,
     overwrite_option,
     private_page,
 )
@@ -32,15 +34,16 @@ from pgmest.cli.streams import (
     check_rows,
     input_table,
     is_csv,
+    reader_choices,
     reader_options,
     write_table,
     write_text,
     written_table,
 )
+from pgmest.data.table_file import TableFile
 from pgmest.errors import ArgumentError, plural
 
 if TYPE_CHECKING:
-    from pgmest.data.table_file import TableFile
     from pgmest.schema import Schema
     from pgmest.synthesizer.synthesizer import Synthesizer
 
@@ -58,6 +61,7 @@ SCHEMA_DETAILS = """\
 examples:
   pgmest schema people.csv --out people.yaml
   zcat people.csv.gz | pgmest schema - > people.yaml
+  pgmest schema households=hh.csv persons=pp.csv --out survey.yaml         (linked tables, which share a key)
 
 A schema is a public description of the columns: categories, ranges with bins, dates, missing values, and combinations
 that cannot occur. The draft is guessed from the records, so it is NOT safe: lines in capital letters name what was read
@@ -80,6 +84,9 @@ examples:
       --model model.npz --spent spent.json --ledger people.ledger
   pgmest synthesize people.csv --schema people.yaml --rho 0.1 --workload age,income sex,income --out synthetic.parquet
   pgmest synthesize - --schema people.yaml --epsilon 1 --out - < people.csv > synthetic.csv
+  pgmest synthesize households=hh.csv persons=pp.csv --schema survey.yaml --epsilon 1 --out synthetic/
+
+{HELP}
 
 Bounds and values that are not public can be bought for a part of the budget, --buy-bounds, if the schema says so:
   age: {{type: integer, bounds: bought}}             min and max; also min: bought or max: bought only
@@ -113,7 +120,7 @@ the table, with exit code 0. `pgmest plan` shows the noise, time and memory to e
 
 
 def _schema_options(add: Add) -> None:
-    add("table", metavar="TABLE", type=InputFile, help=TABLE)
+    add("table", metavar="TABLE", nargs="+", type=table_argument, help=f"{TABLE}; or NAME=TABLE for linked tables")
     reader_options(add)
     add("--bought", action="store_true", help="draft bounds and values to be bought, not read from the table")
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
@@ -123,17 +130,23 @@ def _schema_options(add: Add) -> None:
 def _schema(options: argparse.Namespace) -> None:
     from pgmest.schema import draft
 
-    with input_table(options.table, options) as table:
-        text = draft(table, bought=options.bought)
+    if len(options.table) > 1 or isinstance(options.table[0], NamedFile) or Path(options.table[0]).is_dir():
+        files = named_tables(options.table)
+        text = draft({name: TableFile(path, **reader_choices(options)) for name, path in files.items()})
+    else:
+        with input_table(options.table[0], options) as table:
+            text = draft(table, bought=options.bought)
     write_text(text, options.out)
     say("this draft was READ FROM THE PRIVATE DATA. Replace the marked parts by public knowledge before you use it.")
 
 
 def _synthesize_options(add: Add) -> None:
-    add("table", metavar="TABLE", type=InputFile, help=f"the private table: {TABLE}")
+    text = f"the private table: {TABLE}; or NAME=TABLE for each of several linked tables, or a folder of them"
+    add("table", metavar="TABLE", nargs="+", type=table_argument, help=text)
     reader_options(add)
     add("--schema", required=True, metavar="FILE", type=InputFile, help="what its columns hold; see pgmest schema")
-    add("--out", required=True, metavar="FILE", type=output_table, help=WRITTEN_TABLE)
+    text = f"{WRITTEN_TABLE}; a folder for linked tables"
+    add("--out", required=True, metavar="FILE", type=output_tables, help=text)
     mechanism_options(add)
     workload_options(add, "all pairs")
     matters_option(add)
@@ -169,12 +182,18 @@ def _synthesize(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     from pgmest.evaluation.reports.missing_values import gaps_in_groups
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
-    from pgmest.schema import Schema
+    from pgmest.schema import LinkedSchema, Schema
     from pgmest.schema.type_check import check_types
     from pgmest.synthesizer.schema_checks import check_public
     from pgmest.synthesizer.synthesizer import Synthesizer
 
     schema = Schema.load(options.schema)
+    if isinstance(schema, LinkedSchema):
+        synthesize_linked(options, schema)
+        return
+    path = only_table(options.table)
+    if isinstance(options.out, OutputFolder):
+        raise ArgumentError.of("--out", options.out, f"a file, {WRITTEN_TABLE}; a folder is for linked tables")
     domain = schema.stand_in().domain
     mechanism = mechanism_of(options, options.insecure_simulation)
     synthesizer = Synthesizer(mechanism, matters=matters_of(options, domain))
@@ -193,7 +212,7 @@ def _run(options: argparse.Namespace) -> None:
         least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
     stage("reading the table")
-    with input_table(options.table, options) as table:
+    with input_table(path, options) as table:
         check_rows(schema.table_file(table))
         schema = schema.typed(table)
         check_types(schema)
@@ -318,5 +337,5 @@ SYNTHESIZE = Command(
     SYNTHESIZE_DETAILS,
     _synthesize_options,
     _synthesize,
-    "pgmest synthesize TABLE --schema FILE --epsilon X --out FILE [options]",
+    "pgmest synthesize TABLE [NAME=TABLE ...] --schema FILE --epsilon X --out FILE [options]",
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ from pgmest.schema.numerals import real_numbers
 from pgmest.schema.proposals import Coded, dependencies_in, orders_in, sums_in
 from pgmest.schema.schema import DRAFT_MARK, Schema
 from pgmest.schema.tally import Tally
+
+DRAFT_OF_TABLES: list[Callable[[Mapping[str, Any], bool], str]] = []
+"""The function that drafts a schema of linked tables; linked/draft.py imports this file and adds it."""
 
 ROWS_READ = 1_000_000
 """At most this many rows are looked at, the first ones."""
@@ -97,7 +101,8 @@ def draft(table: Any, *, bought: bool = False) -> str:
     <BLANKLINE>
 
     Args:
-        table: as for `Schema.encode`; of a file or a lazy frame the first 1,000,000 rows are read.
+        table: as for `Schema.encode`; of a file or a lazy frame the first 1,000,000 rows are read. A mapping of names
+            to tables gives a draft of linked tables: columns whose values join are keys.
         bought: whether bounds and values are to be bought when the schema is used (`pgmest.synthesizer.purchase`)
             instead of being read here. Types, formats and markers of missing values are read nevertheless, and marked.
 
@@ -105,13 +110,45 @@ def draft(table: Any, *, bought: bool = False) -> str:
         DataError: the table has no rows or no columns.
         FileFormatError, ArgumentError: as for `Schema.encode`.
     """
-    table, told = _located(table)
-    columns = _columns(table)
-    if not columns or not len(next(iter(columns.values()))):
-        named = table if is_file(table) else "the table"
-        raise DataError(
-            f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
-        )
+    if isinstance(table, Mapping):
+        return DRAFT_OF_TABLES[0](table, bought)
+    parts = drafted(*located(table), bought=bought)
+    text = HEADER + "".join(parts.decisions) + parts.file + "columns:\n"
+    text += "".join(f"{line}\n" for line in parts.columns)
+    relations = parts.relations
+    return text + "".join(parts.units) + (RELATIONS if relations else "") + "".join(relations)
+
+
+@dataclass(frozen=True)
+class DraftParts:
+    """The lines of a draft of one table.
+
+    Attributes:
+        decisions: what its owner has to decide, as comments.
+        file: how the file is read.
+        columns: the lines that describe the columns, indented by two blanks.
+        units: identifiers that may be the unit of privacy, as comments.
+        relations: constraints that hold in all rows, as comments.
+        described: the columns as they are described.
+    """
+
+    decisions: Sequence[str]
+    file: str
+    columns: Sequence[str]
+    units: Sequence[str]
+    relations: Sequence[str]
+    described: Sequence[SchemaColumn]
+
+
+def drafted(table: Any, told: Sequence[str], columns: Mapping[str, np.ndarray], *, bought: bool = False) -> DraftParts:
+    """Return the lines of a draft of one table, or of some of its columns; see `draft`.
+
+    Args:
+        table: the table, as `located` returns it.
+        told: what `located` says of it.
+        columns: the values of its columns that the draft is about.
+        bought: as for `draft`.
+    """
     tallies = {name: Tally.of(values) for name, values in columns.items()}
     levels = {} if is_file(table) else declared_levels(table)
     guesses = {
@@ -125,18 +162,37 @@ def draft(table: Any, *, bought: bool = False) -> str:
         guesses |= {name: guess(name, tallies[name], amounts=True) for name in amounts}
         described = _described(guesses)
     relations = [] if bought else _that_fit(guesses, list(_relations(described, numbers, sums, columns)))
-    text = HEADER + "".join(_decisions(guesses, bought)) + _file_lines(table, told) + "columns:\n"
-    text += "".join(f"{line}\n" for name, one in guesses.items() for line in _entry(name, one, bought))
-    return text + "".join(_units(guesses)) + (RELATIONS if relations else "") + "".join(relations)
+    lines = [line for name, one in guesses.items() for line in _entry(name, one, bought)]
+    decisions = list(_decisions(guesses, bought))
+    return DraftParts(decisions, _file_lines(table, told), lines, list(_units(guesses)), relations, described)
 
 
-def _located(table: Any) -> tuple[Any, Sequence[str]]:
+def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray]]:
+    """Return a table, what was decided about a file, which is also a warning, and the columns with values.
+
+    A file is returned with the place where its table begins.
+
+    Raises:
+        DataError: the table has no rows or no columns.
+        FileFormatError, ArgumentError: as for `Schema.encode`.
+    """
+    table, told = _begun(table)
+    columns = _columns(table)
+    if not columns or not len(next(iter(columns.values()))):
+        named = table if is_file(table) else "the table"
+        raise DataError(
+            f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
+        )
+    return table, told, columns
+
+
+def _begun(table: Any) -> tuple[Any, Sequence[str]]:
     """Return a file with the place where its table begins, and what was decided about it, which is also a warning."""
     found = beginning_of(table_file(table)) if is_file(table) else None
     note = index_note(table) if found is None else ""
     notes = (*([note] if note else []), *(found.notes if found else ()))
     for text in notes:
-        warnings.warn(text, ReadingWarning, stacklevel=3)
+        warnings.warn(text, ReadingWarning, stacklevel=4)
     return (found.file, (*found.decided, *found.doubts)) if found else (table, notes)
 
 

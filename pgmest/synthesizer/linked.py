@@ -78,7 +78,7 @@ class LinkedFit:
         parts = self.schema.parts.items()
         return np.array([f"{name}.{column}" for name, part in parts for column in part.schema.domain], dtype=object)
 
-    def sample(self, units: int | None, generator: np.random.Generator, written: bool, given: Any) -> dict[str, Any]:
+    def sample(self, units: int | None, generator: np.random.Generator, written: Any, given: Any) -> dict[str, Any]:
         """Return synthetic tables by name; see `Synthesizer.sample`."""
         if given is not None:
             raise ArgumentError("given= completes rows of a single table; linked tables are drawn as a whole.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -330,7 +330,7 @@ class Synthesizer:
         n: int | None = None,
         seed: int | np.random.Generator | None = None,
         *,
-        written: bool = False,
+        written: bool | Collection[str] = False,
         given: Any = None,
     ) -> Any:
         """Return a synthetic table of the library of the fitted table: polars, pyarrow, or else pandas.
@@ -342,7 +342,8 @@ class Synthesizer:
             n: the number of rows, for linked tables of the root; by default the model's estimated total, never the true
                 number.
             seed: the seed of the rows; the same seed gives the same rows.
-            written: whether values are in the notation of text files, as for `Schema.decode`.
+            written: whether values are in the notation of text files, as for `Schema.decode`; of linked tables the
+                names of those whose values are, or all or none of them.
             given: the values that all rows have, `{"sex": "F", "age": (30, 40), "city": {"Rome", "Oslo"}}`: a value, a
                 set or list of values, or for numbers and dates a range (low, high), of which None leaves an end open;
                 None alone is a missing value. Or a dataframe with some of the columns, whose rows are completed: the
@@ -358,7 +359,7 @@ class Synthesizer:
         generator = np.random.default_rng(seed)
         if self._linked is not None:
             return self._linked.sample(n, generator, written, given)
-        model = self.model_
+        model, written = self.model_, bool(written)
         if isinstance(given, Mapping):
             texts = {str(name): value for name, value in given.items()}
             table = drawn(model, self.schema_, texts, n, generator, self.schema_.library, written)

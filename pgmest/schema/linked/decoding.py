@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ TEXT_TYPES = ("object", "str", "string[python]", "string[pyarrow]", "String", "s
 
 
 def decode(
-    schema: LinkedSchema, linked: Any, generator: np.random.Generator, like: Any, written: bool
+    schema: LinkedSchema, linked: Any, generator: np.random.Generator, like: Any, written: bool | Collection[str]
 ) -> dict[str, Any]:
     """Return linked codes as tables by name; see `LinkedSchema.decode`."""
     check_fits(schema, linked)
@@ -30,9 +31,10 @@ def decode(
     keys = fresh_keys(schema, linked)
     made = {}
     for name, part in schema.parts.items():
+        as_text = written if isinstance(written, bool) else name in written
         library, table = library_and_schema(part.schema, like)
         table_keys = {
-            column: key_column(library, None if written else table.frame, column, numbers)
+            column: key_column(library, None if as_text else table.frame, column, numbers)
             for column, numbers in keys[name].items()
         }
         known = (
@@ -46,7 +48,7 @@ def decode(
             for column, described in schema.counts(name).items()
         }
         data = linked.tables[name].dataset
-        made[name] = decode_table(table, data, generator, library, written, known, counts, table_keys)
+        made[name] = decode_table(table, data, generator, library, as_text, known, counts, table_keys)
     return made
 
 

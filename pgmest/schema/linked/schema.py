@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -239,7 +239,7 @@ class LinkedSchema(Schema):
         seed: int | np.random.Generator | None = None,
         like: Any = None,
         *,
-        written: bool = False,
+        written: bool | Collection[str] = False,
     ) -> dict[str, Any]:
         """Return linked codes as tables of values by name, with fresh keys that join, from 1 on.
 
@@ -249,7 +249,7 @@ class LinkedSchema(Schema):
             data: a LinkedDataset over the attributes of the tables, such as `encode` returns.
             seed: of the draws.
             like: "pandas", "polars" or "pyarrow"; by default the library of the tables that `typed` saw, else pandas.
-            written: whether values are in the notation of text files.
+            written: whether values are in the notation of text files; or the tables whose values are.
 
         Raises:
             SchemaError: the data have other tables or attributes.

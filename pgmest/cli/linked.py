@@ -1,0 +1,272 @@
+"""Linked tables on the command line: `households=hh.csv persons=pp.csv`, or a folder with a file for each table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgmest._base.files import write_atomically
+from pgmest._base.printable import printable
+from pgmest._base.stages import stage
+from pgmest.cli.command import say, show
+from pgmest.cli.paths import InputFile, OutputFolder
+from pgmest.cli.streams import check_rows, reader_choices, write_table, written_table
+from pgmest.data.table_file import READ, WRITTEN, TableFile
+from pgmest.errors import ArgumentError, listed
+
+if TYPE_CHECKING:
+    from pgmest.schema import LinkedSchema
+    from pgmest.synthesizer.synthesizer import Synthesizer
+
+HELP = """\
+If the schema has linked tables (tables:), give each as NAME=FILE, such as households=hh.csv persons=pp.csv, or a folder
+with a file for each name, such as households.csv and persons.parquet."""
+FLAT_ONLY = ("workload", "matters", "buy_bounds", "bought", "model", "records_per_person")
+"""The options that linked tables do not have."""
+
+FIXED_KEY = bytes(16)
+
+
+class NamedFile(InputFile):
+    """A file that is read, and the table that it is: NAME=FILE.
+
+    Attributes:
+        table: the name of the table.
+    """
+
+    table: str
+
+
+def table_argument(text: str) -> InputFile:
+    """Return an argument for a table: FILE, or NAME=FILE for one of several; a file of that whole name comes first."""
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path or "/" in name or os.path.lexists(text):
+        return InputFile(text)
+    file = NamedFile(path)
+    file.table = name
+    return file
+
+
+def only_table(paths: Sequence[InputFile]) -> InputFile:
+    """Return the table of a command that was given one.
+
+    Raises:
+        ArgumentError: there are several, or it has a name, although the schema has a single table.
+    """
+    if len(paths) > 1 or isinstance(paths[0], NamedFile):
+        raise ArgumentError("the schema describes a single table, so give one file, without NAME=.")
+    return paths[0]
+
+
+def input_tables(schema: LinkedSchema, paths: Sequence[InputFile], options: argparse.Namespace) -> dict[str, TableFile]:
+    """Return the file of each table that was named, or that a folder has.
+
+    Raises:
+        ArgumentError: a table of the schema has no file, or several; or a file has no name.
+        FileFormatError: a file is no table.
+    """
+    found = named_tables(paths, schema.tables)
+    optional = set() if schema.parts[schema.root].schema.described else {schema.root}
+    lacking = [name for name in schema.tables if name not in found and name not in optional]
+    unknown = [name for name in found if name not in schema.tables]
+    if lacking or unknown:
+        wrong = f"no table {listed(lacking)}" if lacking else f"{listed(unknown)}, which the schema does not have"
+        raise ArgumentError(
+            f"{schema.source} describes the tables {listed(schema.tables)}, but there is {wrong}: give "
+            f"{' '.join(f'{name}=FILE' for name in schema.tables)}, or a folder with a file for each."
+        )
+    return {name: TableFile(found[name], **reader_choices(options)) for name in schema.tables if name in found}
+
+
+def named_tables(paths: Sequence[InputFile], names: Sequence[str] = ()) -> dict[str, str]:
+    """Return the file of each name, from NAME=FILE or from a folder.
+
+    Args:
+        paths: the arguments.
+        names: the tables to look for in a folder; by default all tables in it.
+
+    Raises:
+        ArgumentError: a file has no name, or a name several files.
+    """
+    if len(paths) == 1 and Path(paths[0]).is_dir() and not isinstance(paths[0], NamedFile):
+        return dict(_in_folder(Path(paths[0]), names))
+    found: dict[str, str] = {}
+    for path in paths:
+        if not isinstance(path, NamedFile):
+            raise ArgumentError(
+                f"'{path}' is one of several linked tables: say which, NAME=FILE, such as households={path}."
+            )
+        if path.table in found:
+            raise ArgumentError(f"table '{path.table}' was given twice, {found[path.table]} and {path}.")
+        found[path.table] = str(path)
+    return found
+
+
+def _in_folder(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    held: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        ending = next((one for one in sorted(READ, key=len, reverse=True) if path.name.lower().endswith(one)), None)
+        if ending and path.is_file():
+            held.setdefault(path.name[: -len(ending)], []).append(path)
+    for name in names or held:
+        if len(held.get(name, ())) > 1:
+            raise ArgumentError(f"{folder} has several files for '{name}' ({listed(held[name])}): keep one of them.")
+        if name in held:
+            yield name, str(held[name][0])
+
+
+# -- synthesize -------------------------------------------------------------------------------------------------------
+
+
+def synthesize_linked(options: argparse.Namespace, schema: LinkedSchema) -> None:
+    """Run `pgmest synthesize` on linked tables."""
+    from pgmest.synthesizer.schema_checks import check_public
+
+    _check_options(options)
+    files = input_tables(schema, options.table, options)
+    check_public(schema, options.allow_draft)
+    written = _written(options, schema, files)
+    if options.ledger and (options.allow_draft or options.insecure_simulation):
+        raise ArgumentError("a run that is not private cannot be put on the ledger of a dataset: leave out --ledger.")
+    synthesizer = _synthesizer(options)
+    stage("reading the tables")
+    for name, file in files.items():
+        check_rows(schema.parts[name].schema.table_file(file))
+    stage("measuring")
+    synthesizer.fit(
+        files,
+        schema,
+        seed=0 if options.seed is None and options.checkpoint else options.seed,
+        checkpoint=options.checkpoint,
+        ledger=options.ledger,
+        allow_draft=options.allow_draft,
+        time_limit=options.most_seconds,
+    )
+    rows = _write(synthesizer, files, written, options)
+    _summarize(synthesizer, schema, rows, options)
+    if options.insecure_simulation or options.allow_draft:
+        say("the result is NOT private: " + ("simulated noise." if options.insecure_simulation else "a draft schema."))
+    if getattr(synthesizer.result_, "interrupted", False) and options.most_seconds is None:
+        raise KeyboardInterrupt
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    for name in FLAT_ONLY:
+        if getattr(options, name, None) not in (None, [], False):
+            raise ArgumentError(f"--{name.replace('_', '-')} is for a single table; linked tables do not have it.")
+    if options.mechanism != "lamp":
+        raise ArgumentError.of("--mechanism", options.mechanism, "lamp, the mechanism for linked tables")
+    if options.epsilon is None and options.rho is None:
+        raise ArgumentError("no privacy budget: give --epsilon, such as --epsilon 1, or --rho.")
+
+
+def _synthesizer(options: argparse.Namespace) -> Synthesizer:
+    from pgmest.cli.budget import parameters_of
+    from pgmest.synthesizer.synthesizer import Synthesizer
+
+    backend = "simulation" if options.insecure_simulation else "opendp"
+    budget = {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
+    return Synthesizer(options.mechanism, **budget, **{**parameters_of(options), "backend": backend})
+
+
+def _written(options: argparse.Namespace, schema: LinkedSchema, files: Mapping[str, TableFile]) -> dict[str, TableFile]:
+    """Return the files that are written: as the private tables are, in the folder of --out.
+
+    Raises:
+        ArgumentError: --out is a file, or files in it exist.
+    """
+    folder = Path(options.out)
+    if not isinstance(options.out, OutputFolder) or (folder.exists() and not folder.is_dir()):
+        raise ArgumentError.of("--out", options.out, "a folder, such as synthetic/, for a file of each table")
+    if not folder.absolute().parent.is_dir():
+        raise ArgumentError(f"--out: the folder of '{options.out}' does not exist; create it first.")
+    written = {}
+    for name, part in schema.parts.items():
+        like = str(files[name].path).lower() if name in files else ""
+        ending = next((one for one in sorted(WRITTEN, key=len, reverse=True) if like.endswith(one)), ".csv")
+        path = folder / (name + ending)
+        written[name] = written_table(str(path), options, part.schema)
+        if name in files and path.exists() and os.path.samefile(path, files[name].path):
+            raise ArgumentError(f"--out: {path} is the private table '{name}' itself: name another folder.")
+        if path.exists() and not options.overwrite:
+            raise ArgumentError(f"--out: {path} exists already: name another folder, or add --overwrite.")
+    return written
+
+
+def _write(
+    synthesizer: Synthesizer,
+    files: Mapping[str, TableFile],
+    written: Mapping[str, TableFile],
+    options: argparse.Namespace,
+) -> dict[str, int]:
+    """Write the files asked for, and return the number of rows of each table."""
+    if options.spent:
+        write_atomically(options.spent, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
+    stage("drawing and writing records")
+    tables = synthesizer.sample(options.rows, options.seed, written=[n for n, file in written.items() if file.is_text])
+    Path(options.out).mkdir(exist_ok=True)
+    for name, table in tables.items():
+        write_table(table, str(written[name].path), written[name])
+    if options.report:
+        synthesizer.report(options.report)
+    if options.owner_report:
+        synthesizer.owner_report(files, options.owner_report)
+        say(f"{options.owner_report} shows the private data without protection: do NOT publish it.")
+    return {name: len(table) for name, table in tables.items()}
+
+
+def _summarize(
+    synthesizer: Synthesizer, schema: LinkedSchema, rows: Mapping[str, int], options: argparse.Namespace
+) -> None:
+    from pgmest.privacy.statement import PrivacyStatement
+
+    result = synthesizer.result_
+    source = Path(options.schema).name
+    statement = PrivacyStatement.of(
+        result.mechanism, result.ledger, schema=source, drafted=schema.drafted, protected=schema.protection
+    )
+    if options.json:
+        facts = {"rows": dict(rows), "out": options.out, **statement.to_json(), "ledger": result.ledger.to_json()}
+        print(json.dumps(facts))
+        return
+    made = ", ".join(f"{count:,} {name}" for name, count in rows.items())
+    print(f"{made} in {options.out}")
+    print(printable(str(statement)))
+    print(printable(result.ledger.details() if options.all else str(result.ledger)))
+
+
+# -- compare ----------------------------------------------------------------------------------------------------------
+
+
+def compare_linked(options: argparse.Namespace, schema: LinkedSchema) -> None:
+    """Run `pgmest compare` on linked tables."""
+    from pgmest.evaluation import linked_errors
+    from pgmest.evaluation.reports.linked import labels_of, linked_report
+
+    if options.domain is not None or options.workload or options.way is not None:
+        raise ArgumentError(
+            "linked tables are compared in classes of their own: leave --domain, --workload, --way out."
+        )
+    true = schema.encode(input_tables(schema, options.true, options), key=FIXED_KEY)
+    plain = argparse.Namespace(**{**vars(options), **dict.fromkeys(reader_choices(options))})
+    made = schema.encode(input_tables(schema, [options.estimated], plain), key=FIXED_KEY)
+    errors = linked_errors(true, made, labels_of(schema))
+    if options.report:
+        linked_report(made, schema, true, out=options.report)
+        say(f"{options.report} shows the first tables without protection: it is as private as these tables.")
+    broken = {str(rule): [int(rule.broken(one).sum()) for one in (true, made)] for rule in schema.rules}
+    if options.json:
+        show(json.dumps({**errors.to_json(), "broken": broken}))
+        return
+    for name, both in errors.rows.items():
+        show(f"{name}: {both[0]:,} and {both[1]:,} rows")
+    show(f"\naverage errors (total variation distance, 0 to 1)\n{errors}\n")
+    for error, table, kind, name in errors.worst(options.worst):
+        show(f"  {error:.4f}  {table}  {kind}  {name}")
+    for rule, both in broken.items():
+        if any(both):
+            show(f"  broken by {both[0]:,} of the first and {both[1]:,} of the second: {rule}")

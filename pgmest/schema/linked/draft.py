@@ -1,0 +1,154 @@
+"""A first schema of linked tables, guessed from the tables, with marks at what their owner has to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.printable import on_one_line
+from pgmest.data.linked import tree_order
+from pgmest.data.values import Values
+from pgmest.errors import ArgumentError, percent_text
+from pgmest.schema.categorical import Categorical
+from pgmest.schema.draft import DRAFT_OF_TABLES, HEADER, PRIVATE_MARK, DraftParts, drafted, located
+from pgmest.schema.linked.joins import Join, joins_of
+from pgmest.schema.notation import quoted
+from pgmest.schema.numerals import real_numbers
+
+WHOLE = 0.99
+"""The least share of the parents of which the proposed `at_most` keeps all rows."""
+COUNTED = 0.99
+"""The least share of the rows in which a column must be the number of children to count them."""
+FEWEST_PARENTS = 20
+"""The least number of parents from which rules are proposed."""
+NEARLY_ALL = 0.99
+"""The least share of the parents in which a proposed rule holds."""
+COMMON = 0.02
+"""The least share of the parents with a value from which on a rule `at_most` is proposed for it."""
+
+
+def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
+    """Return a schema in YAML for linked tables, to edit: **it says what stands in the records**, and marks it.
+
+    Columns that tell the rows of one table apart and stand in another are keys. `at_most` keeps nearly all rows, and
+    columns that count the rows of another table are found. Rules such as one reference person in every household are
+    proposed as comments.
+
+    Args:
+        tables: name -> a table, as for `draft`.
+        bought: whether bounds and values are to be bought, which linked tables cannot do.
+
+    Raises:
+        ArgumentError: `bought` is true, or there are fewer than two tables.
+        DataError: a table has no rows, or the tables do not form one tree.
+        FileFormatError: as for `Schema.encode`.
+    """
+    if bought:
+        raise ArgumentError("linked tables cannot buy bounds and values: leave bought= (--bought) out.")
+    if len(tables) < 2:
+        raise ArgumentError.of("table", tuple(tables), "at least two tables by name; or a single table, without a name")
+    found = {name: located(table) for name, table in tables.items()}
+    joins = joins_of({name: columns for name, (_, _, columns) in found.items()})
+    order = tree_order({name: joins[name].parent if name in joins else None for name in tables})
+    text = HEADER + "tables:\n"
+    for name in order:
+        table, told, columns = found[name]
+        lines = _table(name, order, joins, table, told, columns)
+        text += f"  {quoted(name)}:\n" + "".join(f"    {line}\n" if line else "\n" for line in lines)
+    return text
+
+
+DRAFT_OF_TABLES.append(draft_linked)
+
+
+def _table(
+    name: str, order: list[str], joins: Mapping[str, Join], table: Any, told: Any, columns: Mapping[str, np.ndarray]
+) -> Iterator[str]:
+    """Yield the lines that describe one table."""
+    children = {child: join for child, join in joins.items() if join.parent == name}
+    own, join = next((one.key for one in children.values()), ()), joins.get(name)
+    keys = {*own, *(join.link if join else ())}
+    counts = dict(_counts(columns, children))
+    rest = {column: array for column, array in columns.items() if column not in keys and column not in counts}
+    parts = drafted(table, told, rest)
+    yield from "".join(parts.decisions).splitlines()
+    if join is not None:
+        yield f"parent: {quoted(join.parent)}"
+        yield f"key: {_key(join)}"
+        yield from _at_most(join)
+    else:
+        yield f"key: {_names(own)}"
+    yield from parts.file.splitlines()
+    described = [
+        f"  {quoted(column)}: {{type: count, of: {quoted(of)}}}  {PRIVATE_MARK}" for column, of in counts.items()
+    ]
+    if described or any(not line.lstrip().startswith("#") for line in parts.columns):
+        yield "columns:"
+    yield from [*described, *parts.columns]
+    yield from "".join(["# constraints:\n", *parts.relations] if parts.relations else []).splitlines()
+    if join is not None:
+        yield from _rules(join, parts, rest)
+
+
+def _key(join: Join) -> str:
+    if join.key == join.link:
+        return _names(join.link)
+    return f"{{{quoted(join.parent)}: {_names(join.key)}, {quoted(join.child)}: {_names(join.link)}}}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return quoted(names[0]) if len(names) == 1 else f"[{', '.join(map(quoted, names))}]"
+
+
+def _at_most(join: Join) -> Iterator[str]:
+    """Yield the line of a limit that keeps nearly all rows, and what it is about."""
+    most, parent = int(join.sizes.max()), on_one_line(join.parent)
+    limit = next(k for k in range(1, most + 1) if np.mean(join.sizes <= k) >= WHOLE)
+    kept = percent_text(np.minimum(join.sizes, limit).sum(), join.sizes.sum())
+    yield f"{PRIVATE_MARK}: A ROW OF {parent} HAS UP TO {most:,} ROWS; THIS LIMIT KEEPS {kept} OF ALL."
+    yield "#   Say how many rows are plausible: more of them need more noise, fewer lose rows."
+    yield f"at_most: {limit}"
+
+
+def _counts(columns: Mapping[str, np.ndarray], children: Mapping[str, Join]) -> Iterator[tuple[str, str]]:
+    """Yield the columns that count the rows of other tables, with these tables."""
+    for column, array in columns.items():
+        values = Values.of(array)
+        if values.unread is not None or values.gaps.any():
+            continue
+        numbers = real_numbers(values).numbers
+        for child, join in children.items():
+            if column not in join.key and np.ptp(join.sizes) and np.mean(numbers == join.sizes) >= COUNTED:
+                yield column, child
+                break
+
+
+def _rules(join: Join, parts: DraftParts, columns: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Yield rules that hold in nearly all parents, as comments: of columns with a value that each parent has once."""
+    parents = len(join.sizes)
+    if parents < FEWEST_PARENTS:
+        return
+    lines = []
+    for column in parts.described:
+        if not isinstance(column, Categorical):
+            continue
+        codes = column.judged(Values.of(columns[column.name]))[0].astype(np.int64)
+        held = join.parent_rows >= 0
+        cells = np.bincount(join.parent_rows[held] * column.size + codes[held], minlength=parents * column.size)
+        counts, labels = cells.reshape(parents, column.size), column.labels()
+        once = (counts == 1).mean(axis=0) >= NEARLY_ALL
+        if not once[: len(labels)].any() or column.size < 2:
+            continue
+        seldom = ((counts <= 1).mean(axis=0) >= NEARLY_ALL) & ((counts > 0).mean(axis=0) >= COMMON)
+        for code, label in enumerate(labels):
+            if once[code] or seldom[code]:
+                form = "exactly" if once[code] else "at_most"
+                rule = f"{form}: {{{quoted(column.name)}: {quoted(label)}, count: 1}}"
+                lines.append(f"#   - {rule}  {PRIVATE_MARK}")
+    if lines:
+        yield f"# These hold in nearly all rows of {on_one_line(join.parent)}. Uncomment what must hold by its meaning;"
+        yield "# rules of the form older: {role: head, than: {role: child}, by: 12, column: age} are possible, too."
+        yield "# within:"
+        yield from lines

@@ -1,0 +1,105 @@
+"""Drafts of linked tables: which columns join, how many rows hang on one, and what holds within a parent."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgmest.data.frames import ReadingWarning
+from pgmest.errors import ArgumentError, DataError
+from pgmest.schema import LinkedSchema, draft
+
+
+def survey(count=60):
+    """Households with a head and 0 to 3 children, with person numbers of their own."""
+    homes = np.repeat(np.arange(count), 1 + np.arange(count) % 4)
+    first = np.append(True, homes[1:] != homes[:-1])
+    persons = pd.DataFrame(
+        {
+            "pid": np.arange(5000, 5000 + len(homes)),
+            "hid": [f"H{home}" for home in homes],
+            "role": np.where(first, "head", "child"),
+            "age": np.where(first, 30 + homes % 40, homes % 15),
+        }
+    )
+    sizes = 1 + np.arange(count) % 4
+    households = pd.DataFrame(
+        {"region": ["N", "S"] * (count // 2), "hid": [f"H{home}" for home in range(count)], "size": sizes}
+    )
+    return {"persons": persons, "households": households}
+
+
+def test_a_draft_finds_keys_counts_and_rules():
+    text = draft(survey())
+    schema = LinkedSchema.parse(text)
+    assert schema.drafted
+    assert schema.tables == ("households", "persons")
+    persons = schema.parts["persons"]
+    assert (persons.link, persons.at_most) == (("hid",), 4)
+    assert schema.parts["households"].counts == {"size": "persons"}
+    assert list(persons.schema.domain) == ["role", "age"]
+    assert "# READ FROM THE PRIVATE DATA: pid IS LEFT OUT" in text
+    assert "#   - exactly: {role: head, count: 1}  # READ FROM THE PRIVATE DATA" in text
+    assert "{role: child, count" not in text
+    ready = text.replace("# within:", "within:").replace("#   - exactly", "  - exactly")
+    assert [str(rule) for rule in LinkedSchema.parse(ready).rules] == ["exactly: {role: head, count: 1}"]
+    linked = schema.encode(survey())
+    assert linked.tables["persons"].rows == len(survey()["persons"])
+
+
+def test_a_few_crowded_parents_do_not_set_the_limit():
+    tables = survey(200)
+    more = pd.DataFrame({"pid": range(9000, 9090), "hid": "H1", "role": "child", "age": 3})
+    text = draft({**tables, "persons": pd.concat([tables["persons"], more])})
+    assert "at_most: 4\n" in text
+    assert "A ROW OF households HAS UP TO 92 ROWS; THIS LIMIT KEEPS 85.1 % OF ALL" in text
+
+
+def hospital():
+    patients = pd.DataFrame({"id": range(100, 140), "sex": ["F", "M"] * 20})
+    visits = pd.DataFrame(
+        {"patient_id": np.repeat(range(100, 140), 3), "no": [1, 2, 3] * 40, "ward": ["A", "B", "C", "A"] * 30}
+    )
+    codes = visits.loc[np.repeat(range(120), 2), ["patient_id", "no"]].assign(code=["x", "y", "z"] * 80)
+    return {"visits": visits, "patients": patients, "codes": codes.reset_index(drop=True)}
+
+
+def test_three_levels_with_a_key_of_two_columns_and_other_names():
+    text = draft(hospital())
+    schema = LinkedSchema.parse(text)
+    assert schema.tables == ("patients", "visits", "codes")
+    assert "key: {patients: id, visits: patient_id}" in text
+    keys = {name: (part.parent, part.link, part.key) for name, part in schema.parts.items()}
+    assert keys["visits"] == ("patients", ("patient_id",), ("patient_id", "no"))
+    assert keys["codes"] == ("visits", ("patient_id", "no"), ())
+    assert schema.encode(hospital()).tables["codes"].rows == 240
+
+
+def test_files_are_drafted_with_how_they_are_read(tmp_path):
+    for name, frame in survey().items():
+        frame.to_csv(tmp_path / f"{name}.txt", index=False, sep=";")
+    with pytest.warns(ReadingWarning):
+        text = draft({name: tmp_path / f"{name}.txt" for name in survey()})
+    schema = LinkedSchema.parse(text)
+    assert schema.parts["persons"].schema.file == {"delimiter": ";"}
+    assert schema.encode({name: tmp_path / f"{name}.txt" for name in survey()}) is not None
+
+
+def test_row_numbers_of_two_tables_are_no_key():
+    tables = survey()
+    tables["households"] = tables["households"].assign(id=range(60))
+    tables["persons"] = tables["persons"].assign(id=range(len(tables["persons"])))
+    assert LinkedSchema.parse(draft(tables)).parts["persons"].link == ("hid",)
+
+
+@pytest.mark.parametrize(
+    ("tables", "options", "error", "match"),
+    [
+        (lambda: {"a": survey()["persons"]}, {}, ArgumentError, "at least two tables"),
+        (survey, {"bought": True}, ArgumentError, "cannot buy"),
+        (lambda: {**survey(), "persons": survey()["persons"].drop(columns="hid")}, {}, DataError, "share no column"),
+        (lambda: {**survey(), "persons": survey()["persons"].iloc[:0]}, {}, DataError, "no rows"),
+    ],
+)
+def test_what_cannot_be_drafted_is_refused(tables, options, error, match):
+    with pytest.raises(error, match=match):
+        draft(tables(), **options)
