@@ -20,7 +20,9 @@ from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, w
 from pgmest.errors import ArgumentError, SchemaError
 from pgmest.measurements.measured_tables import IN_GROUPS, MODELED, MeasuredCliques
 from pgmest.schema import Schema
+from pgmest.surveys.weighted import weighted
 from pgmest.synthesizer.completion import codes_schema, conditional, drawn
+from pgmest.synthesizer.expansion import expanded_table, weight_of
 from pgmest.tables.factor import Factor
 
 GIVEN = """\
@@ -64,6 +66,7 @@ examples:
   pgmest sample model.npz --rows 10000 --seed 0 --out synthetic.parquet
   pgmest sample model.npz --schema people.yaml --rows 1000 --out - | head
   pgmest sample model.npz --rows 100 --given sex=F age=30..40 --out women.csv
+  pgmest sample model.npz --expanded --rows 100000 --out population.parquet
 
 The suffix of the file is its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values
 are codes 0..n-1 of the domain, or have their original types if the model's file has its schema or --schema is given.
@@ -79,6 +82,7 @@ def _query_options(add: Add) -> None:
     add("--json", action="store_true", help="JSON instead of CSV")
     add("--codes", action="store_true", help="codes, even if the model's file has its schema")
     add("--given", nargs="+", metavar="NAME=VALUE", help="count only records with these values; see below")
+    add("--weighted", action="store_true", help="sums of the weights, of which the schema has the attribute")
     text = "the number of estimates for standard errors (default: %(default)s)"
     add("--replicates", type=count, default=REPLICATES, metavar="N", help=text)
 
@@ -92,9 +96,14 @@ def _query(options: argparse.Namespace) -> None:
     given = _given(options.given) if options.given else {}
     if given:
         model = conditional(model, schema or codes_schema(model.domain), given)
-    tables = model.project_many(cliques)
-    errors = _errors(model, cliques, options)
-    evidence = [None if known is None else known.evidence({*table.domain, *given}) for table in tables]
+    read = set(given)
+    if options.weighted:
+        weight = weight_of(schema or codes_schema(model.domain)).attribute
+        tables, errors = [weighted(model, weight, clique).totals for clique in cliques], None
+        read.add(weight.name)
+    else:
+        tables, errors = model.project_many(cliques), _errors(model, cliques, options)
+    evidence = [None if known is None else known.evidence({*table.domain, *read}) for table in tables]
     json_or_csv = _as_json(tables, errors, schema, evidence) if options.json else _as_csv(tables, errors, schema)
     write_text(json_or_csv, options.out)
     for table, kind in zip(tables, evidence, strict=True):
@@ -158,6 +167,11 @@ def _sample_options(add: Add) -> None:
     add("--codes", action="store_true", help="codes, even if the model's file has its schema")
     add("--method", default="round", help="round: as even as whole numbers allow; multinomial: independent records")
     add("--given", nargs="+", metavar="NAME=VALUE", help="only records with these values; see below")
+    add(
+        "--expanded",
+        action="store_true",
+        help="rows of the population, drawn by their weights, instead of the sample's",
+    )
     add("--seed", type=int, metavar="N", help="the same seed gives the same records")
 
 
@@ -168,6 +182,12 @@ def _sample(options: argparse.Namespace) -> None:
     model = pg.load(options.model)
     schema = _schema_of(options, model)
     generator = np.random.default_rng(options.seed)
+    if options.expanded:
+        given = _given(options.given) if options.given else None
+        described = schema or codes_schema(model.domain)
+        table = expanded_table(model, described, options.rows, generator, is_csv(options.out), given)
+        write_table(table, options.out, written_table(options.out, options, schema))
+        return
     if options.given:
         described = schema or codes_schema(model.domain)
         arguments = (_given(options.given), options.rows, generator, described.library)

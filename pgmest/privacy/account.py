@@ -75,7 +75,8 @@ class Account(OneProcess):
         if data.weights is not None:
             raise DataError(
                 "the records have weights, so one individual may count for any number of records and no sensitivity "
-                "holds. Drop the weights, or draw unweighted records with them first."
+                "holds. Let each record carry its weight as an attribute with a public bound (`weight:` of a schema), "
+                "or drop the weights."
             )
         self._data = data.remembering()  # mechanisms ask for the same marginals in every round
         self._backend = make_backend(backend, seed)

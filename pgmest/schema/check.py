@@ -30,6 +30,7 @@ from pgmest.schema.encoding import read_in_engine
 from pgmest.schema.engine import EngineColumn
 from pgmest.schema.engine_frames import within_limits
 from pgmest.schema.unit import Persons, Unit
+from pgmest.schema.weight import WeightCheck
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -53,6 +54,7 @@ class TableCheck:
         source: the schema's file.
         broken: the constraints of the schema, and how many rows break each.
         dropped: the rows that the bound of the unit leaves out; None if the schema has no unit.
+        weight: what the bound of the weights does to totals; None if the schema has no weight.
     """
 
     columns: tuple[ColumnCheck, ...]
@@ -60,6 +62,7 @@ class TableCheck:
     source: str
     broken: tuple[BrokenConstraint, ...] = ()
     dropped: DroppedRows | None = None
+    weight: WeightCheck | None = None
 
     @property
     def rows(self) -> int:
@@ -109,6 +112,8 @@ class TableCheck:
         if self.dropped is not None and self.dropped.left_out:
             alarm = self.dropped.left_out >= ALARMING * self.dropped.rows
             found.append((f"unit {self.dropped.unit.column}", self.dropped.remark, alarm))
+        if self.weight is not None:
+            found += [(f"weight {self.weight.weight.name}", text, alarm) for text, alarm in self.weight.remarks]
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -118,6 +123,7 @@ class TableCheck:
         return {**facts, "alarming": list(self.alarming), "left_out": list(self.left_out), "columns": columns} | {
             "constraints": [one.to_json() for one in self.broken],
             "unit": None if self.dropped is None else self.dropped.to_json(),
+            "weight": None if self.weight is None else self.weight.to_json(),
         }
 
     def __str__(self) -> str:
@@ -151,7 +157,7 @@ def check(schema: Schema, table: Any) -> TableCheck:
     described = [column for column in schema.described if column.name not in lacking]
     broken = [one for one in constraints_to_check(schema) if lacking.isdisjoint(one.sources)]
     names = [column.name for column in described]
-    unit = schema.unit
+    unit, weight = schema.unit, WeightCheck(schema.weight) if schema.weight else None
     path = is_file(table)
     wanted = [*names, *([unit.column] if unit else [])]
     lazy = None if path else lazy_frame(table, wanted)
@@ -159,24 +165,27 @@ def check(schema: Schema, table: Any) -> TableCheck:
         checks = tuple(_counted_in_engine(column, lazy) for column in described)
         count_in_engine(broken, lazy)
         dropped = DroppedRows.in_engine(unit, lazy) if unit else None
+        if weight:
+            weight.count_in_engine(lazy)
+            weight.add_codes(next(one for one in checks if one.column is weight.weight.column).counts.sum(axis=0))
     else:
         pieces = read_pieces(table, wanted) if path else iter([read_values(table, wanted)])
         persons = Persons() if unit else None
         try:
-            checks = _counted(described, pieces, broken, unit, persons)
+            checks = _counted(described, pieces, [*broken, *([weight] if weight else [])], unit, persons)
         except DataError as error:
             raise DataError(f"{table}: {error}" if path else str(error)) from None
         dropped = DroppedRows.of_counts(unit, *persons.counted()) if unit and persons else None
     if not checks[0].rows:
         raise DataError(f"{table if path else 'the table'} has no rows, so there is nothing to check.")
     left_out = tuple(name for name in present if name not in wanted)
-    return TableCheck(checks, left_out, schema.source, tuple(broken), dropped)
+    return TableCheck(checks, left_out, schema.source, tuple(broken), dropped, weight)
 
 
 def _counted(
     columns: Sequence[SchemaColumn],
     pieces: Iterator[dict[str, Values]],
-    broken: Sequence[BrokenConstraint],
+    counted: Sequence[BrokenConstraint | WeightCheck],
     unit: Unit | None,
     persons: Persons | None,
 ) -> tuple[ColumnCheck, ...]:
@@ -184,8 +193,8 @@ def _counted(
     examples: list[dict[int, list[str]]] = [{UNREADABLE: [], OUTSIDE: []} for _ in columns]
     details = [Detail(column) for column in columns]
     for piece in pieces:
-        for constraint in broken:
-            constraint.count(piece)
+        for one in counted:
+            one.count(piece)
         if unit and persons:
             persons.add(unit.column, piece[unit.column])
         for column, found, shown, detail in zip(columns, counts, examples, details, strict=True):

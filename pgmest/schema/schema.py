@@ -28,6 +28,7 @@ from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
 from pgmest.schema.sums import Sum
 from pgmest.schema.unit import Unit
+from pgmest.schema.weight import Weight
 from pgmest.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Schema:
         source: the file it is from, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        weight: the survey weight that each record carries; None without one.
         description: all that it says, as plain data of the file's form; `from_dict` reads it.
         file: how the file of the private table is read, where its name does not say it: options of a `TableFile`.
         bought: the columns of which something is to be bought first, by name; `columns` has the others alone, and
@@ -92,6 +94,7 @@ class Schema:
     orders: tuple[Order, ...] = ()
     sums: tuple[Sum, ...] = ()
     frame: FrameTypes | None = None
+    weight: Weight | None = None
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -133,7 +136,7 @@ class Schema:
             return SCHEMA_OF_TABLES[0](node)
         node = with_code_books(node)
         fields = node.fields(
-            ("columns", "constraints", "unit", "file", "frame", "drafted_from_private_data"), ("columns",)
+            ("columns", "weight", "constraints", "unit", "file", "frame", "drafted_from_private_data"), ("columns",)
         )
         columns: dict[str, SchemaColumn] = {}
         bought: dict[str, BoughtColumn] = {}
@@ -145,6 +148,9 @@ class Schema:
                 bought[name] = found
         if not columns and not bought:
             fields["columns"].fail("must describe at least one column.")
+        weight = Weight.from_node(fields["weight"], [*columns, *bought]) if "weight" in fields else None
+        if weight is not None:
+            columns[weight.name] = weight.column
         found = Constraints(tuple(columns.values()), {})
         if "constraints" in fields:
             found = read_constraints(fields["constraints"], columns, tuple(bought))
@@ -159,6 +165,7 @@ class Schema:
             orders=found.orders,
             sums=found.sums,
             frame=FrameTypes.from_node(fields["frame"]) if "frame" in fields else None,
+            weight=weight,
         )
 
     # -- what it says -----------------------------------------------------------------------------------------------
@@ -339,7 +346,8 @@ class Schema:
     def _names(self) -> list[str]:
         """The names of all columns, but for totals, which a table need not have."""
         totals = {one.name for one in self.sums}
-        return [name for name in self.description.get("columns", {}) if name not in totals]
+        weight = [self.weight.name] if self.weight else []
+        return [name for name in (*self.description.get("columns", {}), *weight) if name not in totals]
 
     def decode(
         self,

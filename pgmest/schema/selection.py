@@ -17,7 +17,8 @@ def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
     if not isinstance(columns, Iterable):
         raise ArgumentError.of("columns", columns, "names of columns of the schema")
     names = [columns] if isinstance(columns, str) else list(columns)
-    known = list(schema.description["columns"])
+    weight = schema.weight.name if schema.weight else None
+    known = [*schema.description["columns"], *([weight] if weight else [])]
     for name in names:
         if name not in known:
             raise UnknownAttributeError.of(name, known)
@@ -25,10 +26,12 @@ def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
         raise DuplicateAttributeError.of(names, "select")
     if not names:
         raise SchemaError("select needs at least one column of the schema.")
-    described = {name: schema.description["columns"][name] for name in names}
+    described = {name: schema.description["columns"][name] for name in names if name != weight}
     kept = [one for item in schema.description.get("constraints", ()) for one in _kept(schema, item, names)]
     description = {**schema.description, "columns": described}
     description.pop("constraints", None)
+    if weight not in names:
+        description.pop("weight", None)
     part = type(schema).from_dict(description | ({"constraints": kept} if kept else {}))
     if not schema.bought:
         _check_codes(schema, part, names)

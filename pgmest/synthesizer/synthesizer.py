@@ -23,8 +23,10 @@ from pgmest.privacy.ledger import Statement
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.schema.type_check import check_types
+from pgmest.surveys.weighted import WeightedTable, weighted
 from pgmest.synthesizer.completion import completed, drawn
 from pgmest.synthesizer.drafting import check_workload, drafting_of
+from pgmest.synthesizer.expansion import expanded_table, weight_of
 from pgmest.synthesizer.linked import LinkedFit, LinkedMechanism, check_linked_options, linked_mechanism
 from pgmest.synthesizer.raw_table import RawTable
 from pgmest.synthesizer.schema_checks import as_schema, check_bounded, check_public, with_schema
@@ -332,6 +334,7 @@ class Synthesizer:
         *,
         written: bool | Collection[str] = False,
         given: Any = None,
+        expanded: bool = False,
     ) -> Any:
         """Return a synthetic table of the library of the fitted table: polars, pyarrow, or else pandas.
 
@@ -348,6 +351,9 @@ class Synthesizer:
                 set or list of values, or for numbers and dates a range (low, high), of which None leaves an end open;
                 None alone is a missing value. Or a dataframe with some of the columns, whose rows are completed: the
                 other columns are drawn conditionally on the row, whose values are kept; `n` must be None then.
+            expanded: whether rows stand for single members of the population, without the column of weights: they are
+                drawn in proportion to their weights (`weight:` of the schema). Then n is the sum of the weights by
+                default.
 
         Raises:
             ImpossibleModelError: if `given` or a row of it has probability 0.
@@ -358,8 +364,12 @@ class Synthesizer:
         """
         generator = np.random.default_rng(seed)
         if self._linked is not None:
+            if expanded:
+                raise ArgumentError.of("expanded", expanded, "False for linked tables, whose schema has no weight")
             return self._linked.sample(n, generator, written, given)
         model, written = self.model_, bool(written)
+        if expanded:
+            return renamed(expanded_table(model, self.schema_, n, generator, written, given), self._names)
         if isinstance(given, Mapping):
             texts = {str(name): value for name, value in given.items()}
             table = drawn(model, self.schema_, texts, n, generator, self.schema_.library, written)
@@ -369,6 +379,19 @@ class Synthesizer:
             return renamed(completed(model, self.schema_, given, n, generator, written), names)
         table = self.schema_.decode(model.sample(n, seed=generator), generator, self.schema_.library, written=written)
         return renamed(table, self._names)
+
+    def weighted(self, attributes: Iterable[str] | str) -> WeightedTable:
+        """Return the weighted table of some attributes, with `totals`, `shares` and `interval`.
+
+        Args:
+            attributes: the attributes; () for the sum of all weights.
+
+        Raises:
+            SchemaError: if the schema has no weight.
+            UnknownAttributeError: if the schema lacks an attribute.
+            QueryError: if the weight is among the attributes.
+        """
+        return weighted(self.model_, weight_of(self.schema_).attribute, attributes)
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write a page about the result that may be published with the synthetic table, and return its path.

@@ -1,0 +1,168 @@
+r"""Weighted answers of a model whose records carry their survey weight as an attribute.
+
+A weighted count is a linear query: the sum over the weight's codes of the code's weight times the count. So a model
+answers it as it answers any query, and `pgmest.interval` gives its ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from pgmest.errors import ArgumentError, QueryError, UnknownAttributeError
+from pgmest.models.error_bars import interval
+from pgmest.models.intervals import Interval, check_level
+from pgmest.queries import Kron, identity
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+
+@dataclass(frozen=True, eq=False)
+class WeightAttribute:
+    """The attribute that holds the weight of each record.
+
+    Attributes:
+        name: the attribute.
+        values: the weight of each code, shape (codes,): the middle of its bin.
+        squares: the mean of the squared weights of each code, shape (codes,).
+    """
+
+    name: str
+    values: np.ndarray
+    squares: np.ndarray
+
+    def query(self, domain: Domain, attributes: Iterable[str] | str) -> Kron:
+        """Return the query that adds up the weights in each cell of some attributes.
+
+        Its sensitivity is the largest weight: `Curator.measure` scales noise to it.
+
+        Raises:
+            UnknownAttributeError: the domain lacks an attribute, or the weight.
+            QueryError: the weight is among the attributes.
+        """
+        return self._query(domain, attributes, self.values)
+
+    def squared(self, domain: Domain, attributes: Iterable[str] | str) -> Kron:
+        """Return the query that adds up the squares of the weights in each cell."""
+        return self._query(domain, attributes, self.squares)
+
+    def _query(self, domain: Domain, attributes: Iterable[str] | str, values: np.ndarray) -> Kron:
+        names = domain.clique(attributes)
+        if self.name not in domain:
+            raise UnknownAttributeError.of(self.name, list(domain))
+        if self.name in names:
+            raise QueryError(f"'{self.name}' is the weight; weighted answers are about the other attributes.")
+        return Kron([*((name, identity(domain[name])) for name in names), (self.name, values[None, :])])
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedTable:
+    """The weighted counts of the cells of some attributes, as a model estimates them.
+
+    Attributes:
+        model: the model.
+        weight: its attribute that holds the weights.
+        attributes: the attributes of the table.
+    """
+
+    model: Any
+    weight: WeightAttribute
+    attributes: Clique
+
+    @property
+    def totals(self) -> Factor:
+        """The sum of the weights in each cell: the estimated number in the population, if weights are expansions."""
+        return self._answer(self.weight.query(self.model.domain, self.attributes))
+
+    @property
+    def shares(self) -> Factor:
+        """The share of each cell in the sum of all weights.
+
+        Raises:
+            QueryError: all weights are 0.
+        """
+        totals = self.totals
+        whole = float(totals.values.sum())
+        if not whole > 0.0:
+            raise QueryError("the weights of all records are 0, so there are no shares.")
+        return totals / whole
+
+    @property
+    def sampling_stderr(self) -> Factor:
+        r"""The standard error of the totals that the sampling causes, as if units were drawn with replacement.
+
+        The sum of all weights $W$ is taken as fixed, as calibrated weights have it:
+        $\sum_i w_i^2 (y_i - p)^2$ with the cell's indicator y and share p (linearization of a ratio).
+        """
+        shares = self.shares
+        squares = self._answer(self.weight.squared(self.model.domain, self.attributes)).values
+        inside, outside = squares, float(squares.sum()) - squares
+        p = shares.values
+        return Factor(shares.domain, np.sqrt(np.maximum(inside * (1.0 - p) ** 2 + outside * p**2, 0.0)))
+
+    def interval(
+        self, level: float = 0.95, about: str = "population", design_effect: float = 1.0, **options: Any
+    ) -> Interval:
+        """Return the ends of the totals.
+
+        Args:
+            level: the probability that goes with the ends.
+            about: "table" for the weighted counts of the sample, whose ends are those of the noise; or "population" for
+                what the sample estimates: the sampling variance is added.
+            design_effect: the factor by which the design makes sampling variances larger (clusters) or smaller
+                (strata) than independent draws with these weights, from public knowledge of the survey.
+            options: as for `pgmest.interval`, such as `kind="noise"`.
+
+        Raises:
+            ArgumentError: an argument is not valid, or the model has no intervals.
+        """
+        check_level(level)
+        if about not in ("table", "population"):
+            raise ArgumentError.of("about", about, ("table", "population"))
+        if isinstance(design_effect, bool) or not 0.0 < design_effect < math.inf:
+            raise ArgumentError.of("design_effect", design_effect, "a positive number, 1 for independent draws")
+        found = interval(self.model, self.weight.query(self.model.domain, self.attributes), level=level, **options)
+        middle = self.totals
+        low, high = (self._without_weight(end) for end in found)
+        if about == "population":
+            z = NormalDist().inv_cdf(0.5 + 0.5 * level)
+            reach = z**2 * design_effect * self.sampling_stderr.values**2
+            below, above = middle.values - low.values, high.values - middle.values
+            low = Factor(middle.domain, np.maximum(middle.values - np.sqrt(np.maximum(below, 0.0) ** 2 + reach), 0.0))
+            high = Factor(middle.domain, middle.values + np.sqrt(np.maximum(above, 0.0) ** 2 + reach))
+        return Interval(low, high, level, found.kind, about, found.basis)
+
+    def _answer(self, query: Kron) -> Factor:
+        return self._without_weight(self.model.answer(query))
+
+    def _without_weight(self, answer: Factor) -> Factor:
+        domain = self.model.domain.project(self.attributes)
+        return Factor(domain, np.asarray(answer.values).reshape(domain.shape))
+
+
+def weighted(model: Any, weight: WeightAttribute, attributes: Iterable[str] | str) -> WeightedTable:
+    """Return the weighted table of some attributes, by the weight that the records of a model carry.
+
+    >>> import pgmest as pg
+    >>> table = pg.LinearMeasurement([[4, 1], [2, 3]], ("sex", "w"), stddev=1.0)
+    >>> model = pg.estimate([table], {"sex": 2, "w": 2})
+    >>> weight = WeightAttribute("w", np.array([10.0, 30.0]), np.array([100.0, 900.0]))
+    >>> weighted(model, weight, "sex").totals.values.round(3)
+    array([ 70., 110.])
+
+    Args:
+        model: a model that has the attribute of the weight, such as `Synthesizer.model_`.
+        weight: the attribute; `Schema.weight.attribute` is that of a schema.
+        attributes: the attributes of the table; () for the sum of all weights.
+
+    Raises:
+        UnknownAttributeError: the model lacks an attribute, or the weight.
+        QueryError: the weight is among the attributes.
+    """
+    weight.query(model.domain, attributes)
+    return WeightedTable(model, weight, model.domain.clique(attributes))
