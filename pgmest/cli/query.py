@@ -20,7 +20,6 @@ from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, w
 from pgmest.errors import ArgumentError, SchemaError
 from pgmest.measurements.measured_tables import IN_GROUPS, MODELED, MeasuredCliques
 from pgmest.schema import Schema
-from pgmest.surveys.weighted import weighted
 from pgmest.synthesizer.completion import codes_schema, conditional, drawn
 from pgmest.synthesizer.expansion import expanded_table, weight_of
 from pgmest.tables.factor import Factor
@@ -99,7 +98,7 @@ def _query(options: argparse.Namespace) -> None:
     read = set(given)
     if options.weighted:
         weight = weight_of(schema or codes_schema(model.domain)).attribute
-        tables, errors = [weighted(model, weight, clique).totals for clique in cliques], None
+        tables, errors = [weight.table(model, clique).totals for clique in cliques], None
         read.add(weight.name)
     else:
         tables, errors = model.project_many(cliques), _errors(model, cliques, options)

@@ -1,6 +1,6 @@
 """Surveys: weights calibrated to control totals (raking), variances by replicates, and weighted answers of models.
 
-`rake` is `pgmest.rake`. `calibration` has the distances and Newton's method, `controls` the control totals by label,
+`rake` has `pgmest.rake`. `calibration` has the distances and Newton's method, `controls` the control totals by label,
 `targets` the arguments, `problem` the weights that meet them, `feasible_weights` the linear programs that name
 contradicting totals, `whole_weights` rounds to whole numbers. `households` weighs whole households to totals of
 households and persons at once. `weighted` is for models whose records carry weights.
@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgmest.surveys.rake import rake
     from pgmest.surveys.replicates import ReplicateWeights, SurveyEstimate, bootstrap, jackknife
     from pgmest.surveys.weighted import WeightAttribute, WeightedTable
 
@@ -21,10 +20,9 @@ __all__ = [
     "WeightedTable",
     "bootstrap",
     "jackknife",
-    "rake",
 ]
 
-_HOMES = {"WeightAttribute": "weighted", "WeightedTable": "weighted", "rake": "rake"}
+_HOMES = {"WeightAttribute": "weighted", "WeightedTable": "weighted"}
 """The module of each public name; those that are not listed are in `replicates`. Schemas need no SciPy for weights."""
 
 if not TYPE_CHECKING:

@@ -24,7 +24,14 @@ from pgmest.tables.factor import Factor
 
 @dataclass(frozen=True, eq=False)
 class WeightAttribute:
-    """The attribute that holds the weight of each record.
+    """The attribute that holds the weight of each record; `Schema.weight.attribute` is that of a schema.
+
+    >>> import pgmest as pg
+    >>> table = pg.LinearMeasurement([[4, 1], [2, 3]], ("sex", "w"), stddev=1.0)
+    >>> model = pg.estimate([table], {"sex": 2, "w": 2})
+    >>> weight = WeightAttribute("w", np.array([10.0, 30.0]), np.array([100.0, 900.0]))
+    >>> weight.table(model, "sex").totals.values.round(3)
+    array([ 70., 110.])
 
     Attributes:
         name: the attribute.
@@ -35,6 +42,20 @@ class WeightAttribute:
     name: str
     values: np.ndarray
     squares: np.ndarray
+
+    def table(self, model: Any, attributes: Iterable[str] | str) -> WeightedTable:
+        """Return the weighted table of some attributes, as a model estimates it.
+
+        Args:
+            model: a model that has the attribute of the weight, such as `Synthesizer.model_`.
+            attributes: the attributes of the table; () for the sum of all weights.
+
+        Raises:
+            UnknownAttributeError: the model lacks an attribute, or the weight.
+            QueryError: the weight is among the attributes.
+        """
+        self.query(model.domain, attributes)
+        return WeightedTable(model, self, model.domain.clique(attributes))
 
     def query(self, domain: Domain, attributes: Iterable[str] | str) -> Kron:
         """Return the query that adds up the weights in each cell of some attributes.
@@ -143,26 +164,3 @@ class WeightedTable:
     def _without_weight(self, answer: Factor) -> Factor:
         domain = self.model.domain.project(self.attributes)
         return Factor(domain, np.asarray(answer.values).reshape(domain.shape))
-
-
-def weighted(model: Any, weight: WeightAttribute, attributes: Iterable[str] | str) -> WeightedTable:
-    """Return the weighted table of some attributes, by the weight that the records of a model carry.
-
-    >>> import pgmest as pg
-    >>> table = pg.LinearMeasurement([[4, 1], [2, 3]], ("sex", "w"), stddev=1.0)
-    >>> model = pg.estimate([table], {"sex": 2, "w": 2})
-    >>> weight = WeightAttribute("w", np.array([10.0, 30.0]), np.array([100.0, 900.0]))
-    >>> weighted(model, weight, "sex").totals.values.round(3)
-    array([ 70., 110.])
-
-    Args:
-        model: a model that has the attribute of the weight, such as `Synthesizer.model_`.
-        weight: the attribute; `Schema.weight.attribute` is that of a schema.
-        attributes: the attributes of the table; () for the sum of all weights.
-
-    Raises:
-        UnknownAttributeError: the model lacks an attribute, or the weight.
-        QueryError: the weight is among the attributes.
-    """
-    weight.query(model.domain, attributes)
-    return WeightedTable(model, weight, model.domain.clique(attributes))

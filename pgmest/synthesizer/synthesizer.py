@@ -23,7 +23,7 @@ from pgmest.privacy.ledger import Statement
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.schema.type_check import check_types
-from pgmest.surveys.weighted import WeightedTable, weighted
+from pgmest.surveys.weighted import WeightedTable
 from pgmest.synthesizer.completion import completed, drawn
 from pgmest.synthesizer.drafting import check_workload, drafting_of
 from pgmest.synthesizer.expansion import expanded_table, weight_of
@@ -391,7 +391,7 @@ class Synthesizer:
             UnknownAttributeError: if the schema lacks an attribute.
             QueryError: if the weight is among the attributes.
         """
-        return weighted(self.model_, weight_of(self.schema_).attribute, attributes)
+        return weight_of(self.schema_).attribute.table(self.model_, attributes)
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write a page about the result that may be published with the synthetic table, and return its path.

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import SchemaError
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho, audit
-from pgmest.surveys.weighted import weighted
 
 COLUMNS = {"sex": {"type": "categorical", "values": ["f", "m"], "outside": "clip"}}
 HOSTILE = [
@@ -206,17 +205,17 @@ def test_weighted_tables_are_those_of_the_records():
     known = schema(bins=200)
     assert known.weight is not None
     model = exact_model(known.encode(table))
-    found = weighted(model, known.weight.attribute, "sex")
+    found = known.weight.attribute.table(model, "sex")
     true = table.groupby("sex")["w"].sum().astype(float)
     assert np.allclose(found.totals.values, true, rtol=5e-3)
     assert np.allclose(found.shares.values, true / true.sum(), atol=3e-3)
-    assert weighted(model, known.weight.attribute, ()).totals.values == pytest.approx(true.sum(), rel=5e-3)
+    assert known.weight.attribute.table(model, ()).totals.values == pytest.approx(true.sum(), rel=5e-3)
     w, y = table["w"].to_numpy(float), (table["sex"] == "f").to_numpy(float)
     p = w @ y / w.sum()
     assert found.sampling_stderr.values[0] == pytest.approx(np.sqrt(np.sum(w**2 * (y - p) ** 2)), rel=5e-3)
     for attributes, error in (("w", pg.errors.QueryError), ("x", pg.errors.UnknownAttributeError)):
         with pytest.raises(error):
-            weighted(model, known.weight.attribute, attributes)
+            known.weight.attribute.table(model, attributes)
     for options in ({"about": "sample"}, {"design_effect": 0}, {"level": 1.5}, {"design_effect": float("nan")}):
         with pytest.raises(pg.errors.ArgumentError):
             found.interval(**options)
@@ -237,7 +236,7 @@ def test_intervals_hold_for_the_sample_and_for_the_population():
         table = frame(weights).assign(sex=np.where(sex[drawn], "f", "m"))
         data = known.encode(table)
         noisy = [Curator(data, Rho(5.0), backend="simulation", seed=seed).measure(("sex", "w"), Rho(5.0))]
-        found = weighted(pg.estimate(noisy, data.domain), known.weight.attribute, "sex")
+        found = known.weight.attribute.table(pg.estimate(noisy, data.domain), "sex")
         sample, truth = float(weights[sex[drawn]].sum()), float(sex.sum())
         for name, about, target in (
             ("population", "population", truth),

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pgmest as pg
 from pgmest.errors import ArgumentError, ControlError, DataError, ShapeError
 from pgmest.surveys import ReplicateWeights, bootstrap, jackknife
 
@@ -96,4 +95,3 @@ def test_mistakes():
     frame = pd.DataFrame({"sex": ["f", "m", "m"]})
     with pytest.raises(ControlError, match=r"replicate 0: .*combine categories until every replicate"):
         jackknife(np.ones(3)).raked(frame, {"sex": {"f": 1, "m": 2}})
-    assert pg.surveys.rake is pg.rake
