@@ -1,4 +1,4 @@
-"""Synthetic populations: rows that stand for one member each, drawn in proportion to the weights of the records."""
+"""Synthetic populations: each row is one member, drawn in proportion to the weights of the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def weight_of(schema: Schema) -> Weight:
     """Return the weight of a schema.
 
     Raises:
-        SchemaError: it has none.
+        SchemaError: the schema has no weight.
     """
     if schema.weight is None:
         raise SchemaError(f"{schema.source} has no weight: add a line such as `weight: {{column: PWGTP, max: 500}}`.")

@@ -351,9 +351,8 @@ class Synthesizer:
                 set or list of values, or for numbers and dates a range (low, high), of which None leaves an end open;
                 None alone is a missing value. Or a dataframe with some of the columns, whose rows are completed: the
                 other columns are drawn conditionally on the row, whose values are kept; `n` must be None then.
-            expanded: whether rows stand for single members of the population, without the column of weights: they are
-                drawn in proportion to their weights (`weight:` of the schema). Then n is the sum of the weights by
-                default.
+            expanded: whether each row is one member of the population, without the column of weights. Rows are then
+                drawn in proportion to their weights (`weight:` of the schema), and n is their sum by default.
 
         Raises:
             ImpossibleModelError: if `given` or a row of it has probability 0.
