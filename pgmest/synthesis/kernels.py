@@ -161,7 +161,7 @@ def _gains(costs, cells, links, width, gain):
 
 
 @compiled
-def change_attribute(rows, a, size, width, others, begins, links, targets, costs, weights, cells, gain):
+def change_attribute(rows, a, size, width, others, begins, links, scales, targets, costs, weights, cells, gain):
     """Give attribute a of each record, in order, the code that lowers the distance to all two-way tables with a most.
 
     The kernel does for one attribute and two-way tables what `change_codes` does for all attributes. It computes the
@@ -175,6 +175,7 @@ def change_attribute(rows, a, size, width, others, begins, links, targets, costs
         others, begins: for each table its other attribute, and the start of its costs; unsigned.
         links: for each table the number of codes of the other attribute, the start of the table in `targets`, and the
             strides there of the other attribute and of a.
+        scales: for each table the factor of the weights of its cells, float32.
         targets: the target counts of all tables.
         costs, weights: workspace of `width` entries for each code of each other attribute.
         cells, gain: workspace of one entry for each table, and of `width` entries.
@@ -193,7 +194,7 @@ def change_attribute(rows, a, size, width, others, begins, links, targets, costs
             begin, from_target = np.int64(begins[k]) + u * width, links[k, 1] + u * links[k, 2]
             for v in range(size):
                 target = targets[from_target + v * links[k, 3]]
-                weight = np.float32(1.0) / np.sqrt(target + np.float32(1.0))
+                weight = scales[k] / np.sqrt(target + np.float32(1.0))
                 costs[begin + v] = weight * (np.float32(2.0) * (costs[begin + v] - target) + np.float32(1.0))
                 weights[begin + v] = weight
     moved = 0

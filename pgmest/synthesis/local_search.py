@@ -108,7 +108,8 @@ class LocalSearch:
         """
         n, wanted = len(rows), [_wanted(table.values, len(rows)) for table in tables]
         if sum(table.size for table in wanted) > NEAR_CELLS and all(table.ndim == 2 for table in wanted):
-            pairs, order = PairDescent.of(tables, domain, wanted), generator.permutation(n)
+            pairs = PairDescent.of([table.domain.attributes for table in tables], domain, wanted)
+            order = generator.permutation(n)
             shuffled = rows[order]
             self._repeat(
                 lambda: pairs.sweep(shuffled),

@@ -94,7 +94,7 @@ def test_attribute_after_attribute_no_change_of_one_code_brings_records_closer(p
         return
     goals = [TargetTable(table.domain.attributes, table.values) for table in tables]
     before = squared(rows, domain, goals, 1.0)
-    descent = PairDescent.of(tables, domain, [table.values for table in tables])
+    descent = PairDescent.of(sets, domain, [table.values for table in tables])
     for _ in range(20):
         if not descent.sweep(rows):
             break
@@ -105,6 +105,27 @@ def test_attribute_after_attribute_no_change_of_one_code_brings_records_closer(p
             other = rows.copy()
             other[place, axis] = code
             assert squared(other, domain, goals, 1.0) >= least - 1e-3 * max(1.0, least)
+
+
+@given(problems(), st.integers(2, 3))
+@settings(max_examples=30, deadline=None)
+def test_attributes_that_change_together_come_no_further_from_the_other_tables(problem, many):
+    domain, _, rows, rng = problem
+    pairs = list(itertools.combinations(domain, 2))
+    if not pairs:
+        return
+    together = rng.permutation(len(domain))[:many].tolist()
+    goals = [TargetTable(c, rng.gamma(0.7, len(rows), domain.project(c).shape), rng.random()) for c in pairs]
+    counted = [goal for goal in goals if len(set(domain.axes(goal.clique)) & set(together)) < 2]
+    descent = PairDescent.of(pairs, domain, [goal.table for goal in goals], [goal.variance for goal in goals])
+    before, old = squared(rows, domain, counted, 1.0), rows.copy()
+    for at in together:
+        single = rows.copy()
+        descent.change(single, at, together)
+        assert squared(single, domain, counted, 1.0) <= before * (1 + 1e-5) + 1e-4
+        old[:, at] = single[:, at]
+    descent.change_together(rows, together)
+    assert np.array_equal(rows, old)
 
 
 def test_both_orders_of_the_descent_end_as_close(monkeypatch):

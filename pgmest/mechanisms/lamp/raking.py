@@ -31,6 +31,8 @@ MOST_STEPS, LEAST_SWEEPS = 4e9, 3
 NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
 """A pair that was not measured is raked to the model's table if it has more cells per record than the first number and
 at most as many cells as the second: its sampling error would be large."""
+MANY_ATTRIBUTES = 32
+"""If there are more attributes, records match the model's tables of unmeasured pairs by `refinement` only."""
 MOST_RATIO = 1e3
 """The largest factor of a weight in one step."""
 LEAST_TARGET = 1e-9
@@ -119,7 +121,7 @@ def _targets(records: Dataset, model: GroupedModel) -> tuple[list[_Target], list
     domain = evidence.domain
     noisy = [
         pair
-        for pair in combinations(evidence.noisy, 2)
+        for pair in (combinations(evidence.noisy, 2) if len(domain) <= MANY_ATTRIBUTES else ())
         if pair not in measured and NOISY_CELLS * records.records <= domain.size(pair) <= MOST_CELLS
     ]
     for pair, table in zip(noisy, model.tables(noisy), strict=True):

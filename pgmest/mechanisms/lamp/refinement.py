@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -12,9 +12,11 @@ from pgmest._base.stages import out_of_time
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
+from pgmest.mechanisms.lamp.raking import MANY_ATTRIBUTES
 from pgmest.mechanisms.lamp.shrinkage import safe_ratios
 from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.local_search import STOPPING_SHARE, Descent, ForbiddenCells, TargetTable
+from pgmest.synthesis.pair_descent import PairDescent, padded
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
 
@@ -22,6 +24,10 @@ SWEEPS = 4
 """The largest number of sweeps over all records; further ones change less than 1 % of the codes."""
 MOST_STEPS = 1.5e10
 """The largest number of steps of all sweeps, about 10 s; in larger problems only some of the records are refined."""
+MOST_PAIR_STEPS = 1.5e11
+"""The largest number of steps of a sweep if there are many attributes, about 60 s of a processor. If a sweep would take
+more, pairs that were not measured are left out, those with the most cells first. The first sweep makes 95 % of the
+difference, so there are more sweeps only within `MOST_STEPS`."""
 STEPS_AT_ONCE = 3e8
 """The number of steps, about 0.2 s, after which a sweep looks at the limit of time."""
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
@@ -61,16 +67,19 @@ def refined_records(
     rows = np.stack(columns, axis=1).astype(np.uint16 if max(weighted.domain.shape) <= 1 << 16 else np.int64)
     targets, domain = target_tables(weighted, model), weighted.domain
     forbidden = [ForbiddenCells(clique, f.values < 0) for clique, f in zero_potentials(rules, domain).items()]
-    refine_rows(rows, domain, [*targets, *forbidden], count / model.evidence.total, generator)
+    measured = {answer.clique for answer in model.evidence.answers}
+    refine_rows(rows, domain, [*targets, *forbidden], count / model.evidence.total, generator, measured)
     columns = [np.ascontiguousarray(rows[:, axis]) for axis in range(rows.shape[1])]
     return Dataset.from_codes(columns, weighted.domain, trusted=True)
 
 
 def target_tables(weighted: Dataset, model: GroupedModel) -> list[TargetTable]:
-    """Return the target tables: the measured ones, and the weighted records' tables of the other pairs.
+    """Return the target tables: the measured ones, and the weighted records' or the model's tables of the other pairs.
 
-    The tables of the weighted records have a sampling error besides the noise of what they were fitted to. The errors
-    of all n such tables of an attribute are dependent, so the variance of each is multiplied by n.
+    The tables of the weighted records have a sampling error besides the noise of what they were fitted to. Where there
+    are many attributes, few pairs are measured, the junction tree has most of them, and this error would be the largest
+    one; then the other pairs have the tables of the tree. The errors of all n other tables of an attribute are
+    dependent, so the variance of each is multiplied by n.
     """
     evidence = model.evidence
     noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
@@ -79,10 +88,14 @@ def target_tables(weighted: Dataset, model: GroupedModel) -> list[TargetTable]:
         TargetTable(clique, table, measured[clique]) for clique, table in _over_codes(weighted, model, measured).items()
     ]
     others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
-    others = others if len(others) * weighted.records <= MOST_PROJECTED else []
     others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(target.table.size for target in targets))
+    if len(evidence.domain) > MANY_ATTRIBUTES:
+        others = _cheapest(others, evidence.domain, MOST_PAIR_STEPS / max(1.0, evidence.total))
+        found = model.tables(others)
+    else:
+        others = others if len(others) * weighted.records <= MOST_PROJECTED else []
+        found = [factor.values for factor in weighted.project_many(others)] if others else []
     usual = float(np.median(list(measured.values()))) if measured else 0.0
-    found = [factor.values for factor in weighted.project_many(others)] if others else []
     drawn = evidence.total / _effective_size(weighted)
     together = Counter(name for pair in others for name in pair)
     return targets + [
@@ -126,24 +139,39 @@ def _within(pairs: list[Clique], domain: Domain, cells: float) -> list[Clique]:
     return pairs[: int(np.searchsorted(sizes, cells, side="right"))]
 
 
+def _cheapest(pairs: list[Clique], domain: Domain, steps: float) -> list[Clique]:
+    """Return the first pairs whose tables a sweep visits in at most this number of steps for each record."""
+    spent = np.cumsum([sum(map(padded, domain.project(pair).shape)) for pair in pairs])
+    return pairs[: int(np.searchsorted(spent, steps, side="right"))]
+
+
 def refine_rows(
     rows: np.ndarray,
     domain: Domain,
     targets: Sequence[TargetTable | ForbiddenCells],
     scale: float,
     generator: np.random.Generator,
+    measured: Collection[Clique] = (),
 ) -> None:
     """Refine records in place, sweep by sweep, until few codes change.
+
+    If there are many attributes, and all targets are tables of pairs, a sweep visits one attribute after the other, or
+    two at once on two threads.
 
     Args:
         rows: The codes of the records, shape (records, attributes).
         domain: The domain of the records.
         targets: The target tables, and cells that no record may enter.
         scale: The number of records per record of the data.
-        generator: The random generator for the order of records.
+        generator: The random generator for the order of records or attributes.
+        measured: The pairs whose attributes do not change at once, as then their own table does not count.
     """
     if not targets or len(domain) < 2:
         return
+    pairs = [target for target in targets if isinstance(target, TargetTable) and len(target.clique) == 2]
+    if len(domain) > MANY_ATTRIBUTES and len(pairs) == len(targets):
+        apart = {frozenset(domain.axes(pair)) for pair in measured}
+        return _refine_attributes(rows, domain, pairs, scale, generator, apart)
     descent = Descent.of(rows, domain, targets, scale)
     left, together = (max(1, int(steps / max(1.0, descent.steps))) for steps in (MOST_STEPS, STEPS_AT_ONCE))
     for _ in range(SWEEPS):
@@ -155,3 +183,41 @@ def refine_rows(
         left -= len(order)
         if left <= 0 or changed <= STOPPING_SHARE * len(order) * len(domain):
             break
+
+
+def _refine_attributes(
+    rows: np.ndarray,
+    domain: Domain,
+    targets: Sequence[TargetTable],
+    scale: float,
+    generator: np.random.Generator,
+    apart: Collection[frozenset[int]],
+) -> None:
+    """Refine records in place toward tables of pairs, attribute by attribute; see `refine_rows`."""
+    wanted = [np.maximum(target.table, 0.0) * scale for target in targets]
+    cliques, variances = [target.clique for target in targets], [target.variance * scale**2 for target in targets]
+    descent = PairDescent.of(cliques, domain, wanted, variances)
+    for _ in range(int(np.clip(MOST_STEPS / max(1.0, descent.steps * len(rows)), 1, SWEEPS))):
+        changed = 0
+        for together in two_at_once(generator.permutation(len(domain)).tolist(), apart):
+            if out_of_time():
+                return
+            changed += descent.change_together(rows, together)
+        if changed <= STOPPING_SHARE * rows.size:
+            break
+
+
+def two_at_once(order: Iterable[int], apart: Collection[frozenset[int]]) -> list[list[int]]:
+    """Return the attributes in groups of two that are not in `apart`; those without such a partner are alone.
+
+    >>> two_at_once([3, 0, 1, 2], {frozenset((0, 3))})
+    [[3, 1], [0, 2]]
+    """
+    left, found = list(order), []
+    while left:
+        one = left.pop(0)
+        other = next((partner for partner in left if frozenset((one, partner)) not in apart), None)
+        if other is not None:
+            left.remove(other)
+        found.append([one] if other is None else [one, other])
+    return found

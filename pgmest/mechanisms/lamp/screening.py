@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import networkx as nx
 import numpy as np
 
 from pgmest.mechanisms.lamp.scorer import Scorer
 from pgmest.mechanisms.lamp.scores import score_sensitivity
 from pgmest.privacy.budgets import Budget
+from pgmest.privacy.candidates import Candidates
 from pgmest.privacy.grouped_distances import GroupedDistances
 from pgmest.tables.domain import Clique
 
@@ -40,17 +40,25 @@ def screened_pairs(
     """
     questions = scorer.beyond_explained(expected)
     scores, sensitivity = GroupedDistances(tuple(questions)), score_sensitivity(scorer.curator.neighbors)
-    trees = nx.utils.UnionFind()
+    candidates, left = Candidates(range(len(questions))), np.arange(len(questions))
+    place = {name: number for number, name in enumerate(scorer.curator.domain)}
+    ends = np.array([[place[name] for name in question.clique] for question in questions], dtype=np.int64)
+    part_of = np.arange(len(place))  # the number of each attribute's tree
     for pair in joined or ():
-        trees.union(*pair)
-    left, chosen = list(range(len(questions))), []
+        _join(part_of, *(place[name] for name in pair))
+    chosen = []
     for part in spend.split(count):
         if joined is not None:
-            left = [place for place in left if trees[questions[place].clique[0]] != trees[questions[place].clique[1]]]
-        if not left:
+            left = left[part_of[ends[left, 0]] != part_of[ends[left, 1]]]
+        if not len(left):
             break
-        place = scorer.curator.select(left, scores, sensitivity, part, label="pair to score")
-        left.remove(place)
-        chosen.append(questions[place].clique)
-        trees.union(*questions[place].clique)
+        found = scorer.curator.select(candidates.some(left), scores, sensitivity, part, label="pair to score")
+        left = left[left != found]
+        chosen.append(questions[found].clique)
+        _join(part_of, *ends[found])
     return chosen
+
+
+def _join(part_of: np.ndarray, one: int, other: int) -> None:
+    """Give the trees of two attributes the same number, in place."""
+    part_of[part_of == part_of[other]] = part_of[one]
