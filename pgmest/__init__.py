@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from pgmest.tables.clique_vector import CliqueVector
     from pgmest import datasets, schema
     from pgmest.data.dataset import Dataset
+    from pgmest.data.linked import LinkedDataset
     from pgmest.data.table_file import TableFile
-    from pgmest.schema import Schema
+    from pgmest.schema import LinkedSchema, Schema
     from pgmest import queries
     from pgmest import workloads
     from pgmest.queries import Kron
@@ -49,6 +50,8 @@ __all__ = [
     "JunctionTree",
     "Kron",
     "LinearMeasurement",
+    "LinkedDataset",
+    "LinkedSchema",
     "Model",
     "Schema",
     "SupportModel",
@@ -89,7 +92,8 @@ __all__ = [
 
 _HOMES = {
     "pgmest.data.dataset": ("Dataset",),
-    "pgmest.schema": ("Schema",),
+    "pgmest.data.linked": ("LinkedDataset",),
+    "pgmest.schema": ("LinkedSchema", "Schema"),
     "pgmest.data.table_file": ("TableFile",),
     "pgmest.estimation.estimate": ("estimate",),
     "pgmest.graph.junction_tree": ("JunctionTree",),
