@@ -17,7 +17,7 @@ from pgmest.errors import DataError, percent_text, plural
 from pgmest.schema.check import PRIVATE, TableCheck
 from pgmest.schema.check import check as check_table
 from pgmest.schema.column_check import ALARMING
-from pgmest.schema.keyed_hash import checked_key, text_hashes
+from pgmest.schema.keyed_hash import checked_key
 from pgmest.schema.linked.encoding import ReadTables, read_tables
 from pgmest.schema.linked.linking import DOUBLED, KEYLESS, ORPHAN, LinkedRows, link_rows
 from pgmest.schema.numerals import real_numbers
@@ -199,7 +199,7 @@ def check(schema: LinkedSchema, tables: Mapping[str, Any]) -> LinkedCheck:
             checks[name] = replace(found, left_out=tuple(column for column in found.left_out if column not in known))
     read = read_tables(schema, tables, counts=True)
     uncut = {name: replace(rows, at_most=max(rows.rows, 1)) for name, rows in read.rows.items()}
-    found = link_rows(uncut, lambda: text_hashes(read.texts, checked_key(None)))
+    found = link_rows(uncut, read.hashes(checked_key(None)))
     joins = {name: _join(schema, name, found[name]) for name in schema.parts}
     rules = (*_rules(schema, read, found), *_counts(schema, read, found))
     return LinkedCheck(checks, joins, rules, schema.source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,11 @@ class ReadTables:
 
     def linked(self, key: bytes) -> dict[str, LinkedRows]:
         """Return which rows of each table count, and their parents."""
-        return link_rows(self.rows, lambda: text_hashes(self.texts, key))
+        return link_rows(self.rows, self.hashes(key))
+
+    def hashes(self, key: bytes) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that hashes some numbers of the root's keys."""
+        return lambda numbers: text_hashes((self.texts[number] for number in numbers.tolist()), key)
 
 
 def encode(schema: LinkedSchema, tables: Mapping[str, Any], key: bytes | None) -> LinkedDataset:

@@ -6,6 +6,7 @@ Two values are one key if they are written alike: 17, 17.0, "17" and "17.0" are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +43,9 @@ class KeyColumn:
             )
         number = np.full(len(values), -1, dtype=np.int64)
         positions, distinct = values.where(~values.gaps).distinct()
-        texts = (trimmed(text) if text else None for text in map(text_of, distinct))
-        numbers = [-1 if text is None else self._numbers.setdefault(text, len(self._numbers)) for text in texts]
+        whole = values.array.dtype.kind == "i"
+        texts = map(str, distinct) if whole else map(_key_text, distinct)
+        numbers = [self._numbers.setdefault(text, len(self._numbers)) if text else -1 for text in texts]
         number[~values.gaps] = np.array(numbers, dtype=np.int64)[positions]
         self._rows.append(number)
 
@@ -51,6 +53,14 @@ class KeyColumn:
     def rows(self) -> np.ndarray:
         """The number of each row's text, -1 for no value; shape (rows,)."""
         return np.concatenate(self._rows)
+
+
+def _key_text(value: Any) -> str | None:
+    """Return the text by which a value is a key; None or an empty one for no key."""
+    if type(value) is str and value.isascii() and value.isdigit():  # as most are
+        return value
+    text = text_of(value)
+    return trimmed(text) if text else None
 
 
 class KeySpace:

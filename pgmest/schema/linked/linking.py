@@ -78,7 +78,7 @@ class LinkedRows:
 class Linking:
     """The work of `link_rows`: rows by table, and hashes that are computed when they are first needed."""
 
-    def __init__(self, tables: Mapping[str, TableRows], hashes_of_units: Callable[[], np.ndarray]):
+    def __init__(self, tables: Mapping[str, TableRows], hashes_of_units: Callable[[np.ndarray], np.ndarray]):
         self.tables = tables
         self.root = next(name for name, table in tables.items() if table.parent is None)
         self.parent_row: dict[str, np.ndarray] = {}
@@ -180,7 +180,7 @@ class Linking:
         self.sizes[name] = sizes
         crowded = held[sizes[parent[held]] > table.at_most]
         if len(crowded):
-            hashes, group = self._hash(name)[crowded], parent[crowded]
+            hashes, group = self._hash_of(name, crowded), parent[crowded]
             order = np.lexsort((hashes, ~self._preferred(table, crowded, group, hashes), group))
             fates[crowded[order[place_within(group[order]) >= table.at_most]]] = BEYOND
 
@@ -204,13 +204,23 @@ class Linking:
             preferred[order[place_within(group[order]) < least]] = True
         return preferred
 
+    def _hash_of(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Return the hash of some rows of a table: all rows of their parents."""
+        above = self.tables[name].parent
+        if above != self.root or name in self._hashes:
+            return self._hash(name)[rows]
+        parent, key = self.parent_row[name][rows], self.tables[self.root].key
+        assert key is not None
+        return row_hashes(self._starts(key[parent]), parent, self._codes(name, rows))
+
     def _hash(self, name: str) -> np.ndarray:
         """Return the hash of each row of a table that hangs on a counted one; of other rows it means nothing."""
         if name not in self._hashes:
             table, number = self.tables[name], self.tables[name].key
             if table.parent is None:
                 assert number is not None
-                self._hashes[name] = self._starts(number)
+                self._hashes[name] = np.zeros(table.rows, dtype=np.uint64)
+                self._hashes[name][number >= 0] = self._starts(number[number >= 0])
             else:
                 held = np.flatnonzero(self.parent_row[name] >= 0)
                 parent = self.parent_row[name][held]
@@ -223,17 +233,19 @@ class Linking:
         return [column[rows] for column in self.tables[name].codes]
 
     def _starts(self, units: np.ndarray) -> np.ndarray:
-        if "" not in self._hashes:
-            self._hashes[""] = self._hashes_of_units()
-        return self._hashes[""][units]
+        """Return the hash of each unit, of which none is -1; shape (rows,)."""
+        found, positions = np.unique(units, return_inverse=True)
+        return self._hashes_of_units(found)[positions.reshape(-1)]
 
 
-def link_rows(tables: Mapping[str, TableRows], hashes_of_units: Callable[[], np.ndarray]) -> dict[str, LinkedRows]:
+def link_rows(
+    tables: Mapping[str, TableRows], hashes_of_units: Callable[[np.ndarray], np.ndarray]
+) -> dict[str, LinkedRows]:
     """Return the rows of each table that count, and the parent of each.
 
     Args:
         tables: the tables, the root first and parents before their children.
-        hashes_of_units: returns a keyed hash of each number of the root's keys, shape (numbers,).
+        hashes_of_units: returns a keyed hash of each of some numbers of the root's keys, shape (numbers,).
     """
     return Linking(tables, hashes_of_units).run()
 

@@ -26,6 +26,12 @@ def tables(draw):
     return made
 
 
+def hashes(numbers):
+    """A hash of each number."""
+    texts = [hashlib.blake2b(str(number).encode(), digest_size=8).digest() for number in numbers]
+    return np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64)
+
+
 def linked(rows):
     """The fates and the counted parents of all rows."""
     held = {}
@@ -35,8 +41,7 @@ def linked(rows):
         held[name] = TableRows(
             parent, key if LEVELS[name] else None, link if parent else None, AT_MOST[name], [code], wanted
         )
-    texts = [hashlib.blake2b(str(number).encode(), digest_size=8).digest() for number in range(10)]
-    found = link_rows(held, lambda: np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64))
+    found = link_rows(held, hashes)
     parents = {}
     for name, parent in PARENTS.items():
         rows_of_parent = found[parent].rows if parent else None
@@ -128,7 +133,7 @@ def counted(codes, at_most, least=1):
         "h": TableRows(None, np.zeros(1, int), None, 0),
         "p": TableRows("h", None, np.zeros(len(codes), int), at_most, [code], [(code == 1, least)]),
     }
-    return np.bincount(code[link_rows(tables, lambda: np.ones(1, np.uint64))["p"].rows], minlength=2)
+    return np.bincount(code[link_rows(tables, hashes)["p"].rows], minlength=2)
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=12), st.integers(1, 4), st.integers(0, 5))
