@@ -189,6 +189,8 @@ def _written(options: argparse.Namespace, schema: LinkedSchema, files: Mapping[s
         like = str(files[name].path).lower() if name in files else ""
         ending = next((one for one in sorted(WRITTEN, key=len, reverse=True) if like.endswith(one)), ".csv")
         path = folder / (name + ending)
+        if path.name != name + ending or path.parent != folder:
+            raise ArgumentError(f"the name of table '{name}' cannot be that of a file: rename it in {schema.source}.")
         written[name] = written_table(str(path), options, part.schema)
         if name in files and path.exists() and os.path.samefile(path, files[name].path):
             raise ArgumentError(f"--out: {path} is the private table '{name}' itself: name another folder.")

@@ -128,6 +128,19 @@ def test_tables_without_names_are_refused(folder, capsys, monkeypatch, tables, m
     assert match in err
 
 
+def test_a_table_is_not_written_outside_of_its_folder(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "other.yaml").write_text(
+        "tables: {../homes: {key: hid}, persons: {parent: ../homes, key: hid, at_most: 4, columns: "
+        "{age: {type: integer, min: 0, max: 99}}}}"
+    )
+    arguments = ["--schema", "other.yaml", "--epsilon", "1", "--out", "out/"]
+    code, _, err = run(capsys, "synthesize", "persons=persons.csv", *arguments)
+    assert code == 1
+    assert "the name of table '../homes' cannot be that of a file" in err
+    assert not (folder / "out").exists()
+
+
 def test_a_schema_of_one_table_takes_one_file(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "flat.yaml").write_text("columns: {region: {type: categorical, values: [N, S], outside: clip}}")

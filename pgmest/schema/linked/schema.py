@@ -299,6 +299,8 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
     described = fields["tables"].mapping("a mapping of the names of tables to what they hold")
     if len(described) < 2:
         fields["tables"].fail("must describe at least two tables; a schema of a single one has columns: instead.")
+    if "" in described:
+        described[""].called("a table").fail("must have a name.")
     named = {name: inner.called(f"table '{name}'") for name, inner in described.items()}
     read = {name: inner.fields(FIELDS) for name, inner in named.items()}
     parents = {name: one["parent"].text() if "parent" in one else None for name, one in read.items()}

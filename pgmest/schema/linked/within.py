@@ -90,7 +90,7 @@ def _condition(node: SchemaNode, schema: Schema, others: Sequence[str]) -> tuple
 
 def _column(node: SchemaNode, name: str, schema: Schema) -> SchemaColumn:
     if name not in schema.domain:
-        node.fail(f"names '{name}', which is no attribute of the table ({listed(schema.domain)}).")
+        node.fail(f"names '{name}', which is no attribute of the table ({listed(schema.domain) or 'it has none'}).")
     return schema.column(name)
 
 

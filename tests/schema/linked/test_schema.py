@@ -110,6 +110,7 @@ CHANGES = [
     ("age: {type: integer, min: 0, max: 99, width: 5", "age: {type: integer, bounds: bought", "to be bought"),
     ("tables:\n", "columns: {}\ntables:\n", "unknown key 'columns'"),
     ("tables:\n", "unit: {column: hid, at_most: 3}\ntables:\n", "must be the name of the table"),
+    ("  households:\n", "  '':\n", "a table must have a name"),
     ("tables:\n", "unit: people\ntables:\n", "must be one of households, persons"),
 ]
 
