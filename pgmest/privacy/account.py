@@ -112,6 +112,11 @@ class Account(OneProcess):
         """The attributes, which are public."""
         return self._data.domain
 
+    def _question(self, clique: Iterable[str] | str, query: Any) -> Question:
+        """Return a checked question; the counts of families are multiples of less than 1."""
+        grain = getattr(self._data, "grain_of", None)
+        return Question.of(self.domain, clique, query, 1.0 if grain is None else grain(self.domain.clique(clique)))
+
     @property
     def budget(self) -> Budget:
         """The whole budget; for a recoded view (`through`) what was left when it was made."""

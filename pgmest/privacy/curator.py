@@ -24,7 +24,7 @@ from pgmest.privacy.candidates import Subset
 from pgmest.privacy.counted_ahead import CountedAhead
 from pgmest.privacy.ledger import Entry
 from pgmest.privacy.noise import cost_of
-from pgmest.privacy.requests import NUMBER, Question, Request
+from pgmest.privacy.requests import NUMBER, Request, UnitVector
 from pgmest.privacy.scores import Scores, as_function, public_selection
 
 Candidate = TypeVar("Candidate")
@@ -108,7 +108,7 @@ class Curator(Account):
         """
         if (spend is None) == (stddev is None):
             raise ArgumentError("measure needs either spend= or stddev=, one of them.")
-        question = Question.of(self.domain, clique, query)
+        question = self._question(clique, query)
         asked = question.unanswered
         if spend is None:
             assert stddev is not None
@@ -149,7 +149,7 @@ class Curator(Account):
             raise ArgumentError.of("weights", weights, f"a positive number for each of the {len(wanted)} cliques")
         if not wanted:
             return []
-        questions = [Question.of(self.domain, clique, query) for clique, query in zip(wanted, asked, strict=True)]
+        questions = [self._question(clique, query) for clique, query in zip(wanted, asked, strict=True)]
         labels = [" x ".join(clique) or NUMBER for clique in wanted]
         ahead = CountedAhead(self.domain, wanted)
         with self.ledger.held():
@@ -187,6 +187,29 @@ class Curator(Account):
         with self.ledger.held():
             cost = self._affordable(spend, label)
             return np.array(self._pay(requests.numbers(values, count, sensitivity, cost, self._backend, label)))
+
+    def measure_vectors(
+        self, vectors: Sequence[UnitVector], spend: Budget, weights: Iterable[float]
+    ) -> list[tuple[np.ndarray, float]]:
+        """Return numbers to which each individual adds a vector of length at most 1, with noise.
+
+        Nothing is spent unless all of them can be measured.
+
+        Args:
+            vectors: the numbers. If an individual has several records, its vector may be that many times as long.
+            spend: the cost of all together.
+            weights: the proportions of the shares, one for each vector.
+
+        Returns:
+            for each vector, the noisy numbers and the standard deviation of the noise.
+
+        Raises:
+            as `measure_values` does.
+        """
+        with self.ledger.held():
+            parts = self._affordable(spend, f"measuring {len(vectors)} vectors").split(weights)
+            asked = [v.request(part, self.neighbors, self._backend) for v, part in zip(vectors, parts, strict=True)]
+            return [(np.array(self._pay(one)), float(one.entry.parameters["stddev"])) for one in asked]
 
     def select(
         self,
@@ -324,7 +347,7 @@ class Curator(Account):
         with self.ledger.held():
             label = label or NUMBER
             cost = self._affordable(spend, label)
-            return self._measured(self._request(Question.of(self.domain, (), None), cost, label, "count"))
+            return self._measured(self._request(self._question((), None), cost, label, "count"))
 
     def release(
         self,

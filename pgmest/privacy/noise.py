@@ -123,7 +123,7 @@ def _on_fine_grid(sigma: float, sensitivity: float, step: float) -> Noise:
     return Noise("discrete_gaussian", grown * step, sensitivity * step, fine * step)
 
 
-def values_noise(spend: Budget, count: int, sensitivity: float) -> tuple[Noise, float]:
+def values_noise(spend: Budget, count: int, sensitivity: float, together: bool = False) -> tuple[Noise, float]:
     """Return the noise on a vector of numbers, and the sensitivity of the vector in steps of the noise.
 
     The numbers are rounded to a grid of 2^20 steps or more per sensitivity. Each number then changes by up to two more
@@ -134,13 +134,16 @@ def values_noise(spend: Budget, count: int, sensitivity: float) -> tuple[Noise, 
         spend: the cost.
         count: the length of the vector.
         sensitivity: the largest change of each number between neighbors.
+        together: whether `sensitivity` is that of the whole vector instead, in l1 for Laplace noise, else in l2. Then
+            the rounding adds 2 count steps in l1, and 2 sqrt(count) steps in l2.
     """
     step = 2.0 ** math.floor(math.log2(sensitivity * VALUES_GRID))
-    each = math.ceil(Fraction(sensitivity) / Fraction(step)) + 2
+    each = math.ceil(Fraction(sensitivity) / Fraction(step)) + (0 if together else 2)
     if isinstance(spend, Epsilon) or (isinstance(spend, ApproxDP) and not spend.delta):
-        apart = float(count * each)
+        apart = float(each + 2 * count if together else count * each)
         return _in_counts("discrete_laplace", apart / spend.epsilon * (1 + SAFETY), apart, step), apart
-    apart = root_up(Fraction(count * each**2))
+    rounding = root_up(Fraction(4 * count))
+    apart = rounded_up(Fraction(each) + Fraction(rounding)) if together else root_up(Fraction(count * each**2))
     if type(spend) is Rho:
         return _in_counts("discrete_gaussian", apart / math.sqrt(2 * spend.rho) * (1 + SAFETY), apart, step), apart
     assert isinstance(spend, GDP | ApproxDP | PlannedRho)

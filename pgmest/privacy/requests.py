@@ -69,8 +69,8 @@ class Question:
     step: float
 
     @classmethod
-    def of(cls, domain: Domain, clique: Iterable[str] | str, query: Any) -> Question:
-        """Return the question about a clique.
+    def of(cls, domain: Domain, clique: Iterable[str] | str, query: Any, grain: float = 1.0) -> Question:
+        """Return the question about a clique; counts are multiples of `grain`, a power of two.
 
         Raises:
             UnknownAttributeError, MeasurementError, QueryError: if it cannot be answered.
@@ -80,7 +80,7 @@ class Question:
         rows = domain.size(names) if matrix is None else matrix.rows
         question = LinearMeasurement(np.zeros(rows), names, query=matrix)
         question.check(domain)
-        return cls(question, step)
+        return cls(question, step * grain)
 
 
 def measurement(
@@ -148,6 +148,39 @@ def numbers(
     parameters = {"values": count, "noise": noise.name, "stddev": noise.stddev, "grid": noise.step}
     access = NoisyAnswers(lambda data: selection.checked_numbers(values(data), count), noise)
     return Request(Entry(label, "measure", cost, parameters, backend.insecure), access)
+
+
+@dataclass(frozen=True)
+class UnitVector:
+    """Numbers to which each individual adds a vector of length at most 1: of Euclidean length for a budget that buys
+    Gaussian noise, of l1 length under `Epsilon`. The vectors have no negative numbers.
+
+    Attributes:
+        label: the label of the ledger's entry.
+        count: the number of numbers.
+        values: a function of the records that returns them. It must not raise errors that depend on the records.
+    """
+
+    label: str
+    count: int
+    values: Callable[[Dataset], Any]
+
+    def request(self, cost: Budget, neighbors: Neighbors, backend: Backend) -> Request:
+        """Return a request for the numbers.
+
+        Without negative numbers, vectors of length 1 are at most sqrt(2) apart in l2, and 2 in l1: as the cells that a
+        replaced record leaves and enters. So the sensitivities are those of a marginal.
+
+        Raises:
+            ChargeError: if the noise costs more than the charge.
+        """
+        pure = isinstance(cost, Epsilon) or (isinstance(cost, ApproxDP) and not cost.delta)
+        apart = neighbors.l1_sensitivity() if pure else neighbors.l2_sensitivity()
+        noise, steps = values_noise(cost, self.count, apart, together=True)
+        _check_noise(self.label, backend, noise, *charge_of(noise, cost, steps=steps))
+        parameters = {"values": self.count, "noise": noise.name, "stddev": noise.stddev, "grid": noise.step}
+        access = NoisyAnswers(lambda data: selection.checked_numbers(self.values(data), self.count), noise)
+        return Request(Entry(self.label, "measure", cost, parameters, backend.insecure), access)
 
 
 def one_of(
