@@ -1,0 +1,237 @@
+"""Families: rows of a parent table with their rows of a child table, and what each family adds to a table.
+
+A table of counts is either an average over members, to which each family adds a total of 1, or a sum of unit vectors,
+to which each family adds its counts divided by their Euclidean length. Both have sensitivity 1: the first in l1, for
+scores; the second in l2, for measurements under Gaussian noise, where it counts more of each family (`Families`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from pgmest.tables.domain import Clique, Domain
+
+PARENT, NUMBER, MEMBER, OTHER = range(4)
+"""The kinds of attributes of a `Layout`: of a parent, the number of children, of a child, of another child."""
+
+GRAIN = 2.0**-30
+"""What the weights of children and of pairs are multiples of, so that sums of them are exact."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The attributes of a family: those of its parent, its number of children, and those of two of its children.
+
+    Attributes:
+        parent: the attributes of the parent table, with their public numbers of codes.
+        child: the attributes of the child table.
+        names: the names of the two tables.
+        at_most: the public limit of the number of children.
+    """
+
+    parent: Domain
+    child: Domain
+    names: tuple[str, str]
+    at_most: int
+
+    @property
+    def number(self) -> str:
+        """The name of the number of children."""
+        return f"number of {self.names[1]}"
+
+    @cached_property
+    def parents(self) -> tuple[str, ...]:
+        """The names of the parent's attributes, the number of children last."""
+        return (*(f"{self.names[0]}.{name}" for name in self.parent), self.number)
+
+    @cached_property
+    def members(self) -> tuple[str, ...]:
+        """The names of the attributes of a child."""
+        return tuple(f"{self.names[1]}.{name}" for name in self.child)
+
+    @cached_property
+    def others(self) -> tuple[str, ...]:
+        """The names of the attributes of another child of the same family; none if there is never another one."""
+        return tuple(f"another of {self.names[1]}.{name}" for name in self.child) if self.at_most > 1 else ()
+
+    @cached_property
+    def domain(self) -> Domain:
+        """All attributes. The last code of a child's attribute means that the child is not there."""
+        above = dict(zip(self.parents, (*self.parent.shape, self.at_most + 1), strict=True))
+        absent = [size + 1 for size in self.child.shape]
+        inside = dict(zip(self.members, absent, strict=True))
+        return Domain({**above, **inside, **dict(zip(self.others, absent, strict=False))})
+
+    @cached_property
+    def _kinds(self) -> dict[str, tuple[int, int]]:
+        found = {name: (PARENT, place) for place, name in enumerate(self.parents)}
+        found[self.number] = NUMBER, len(self.parents) - 1
+        found.update((name, (MEMBER, place)) for place, name in enumerate(self.members))
+        found.update((name, (OTHER, place)) for place, name in enumerate(self.others))
+        return found
+
+    def kind(self, name: str) -> int:
+        """Return the kind of an attribute."""
+        return self._kinds[name][0]
+
+    def place(self, name: str) -> int:
+        """Return the position of an attribute among those of its kind; the number of children is the last of the
+        parent's."""
+        return self._kinds[name][1]
+
+    def is_above(self, clique: Clique) -> bool:
+        """Return whether a clique has attributes of the parent only, and of the number of children."""
+        return all(self.kind(name) in (PARENT, NUMBER) for name in clique)
+
+    def is_across(self, clique: Clique) -> bool:
+        """Return whether a clique has attributes of another child."""
+        return any(self.kind(name) == OTHER for name in clique)
+
+    def are_alike(self, clique: Clique, groups: Sequence[np.ndarray]) -> bool:
+        """Return whether a clique is the same attribute of two children, over the same groups of codes."""
+        return (
+            self.is_across(clique)
+            and len(clique) == 2
+            and self.place(clique[0]) == self.place(clique[1])
+            and np.array_equal(groups[0], groups[1])
+        )
+
+    def present(self, clique: Clique, groups: Sequence[np.ndarray]) -> np.ndarray:
+        """Return which cells of a table over groups are of children that are there."""
+        found = np.ones((), dtype=bool)
+        for name, labels in zip(clique, groups, strict=True):
+            there = np.ones(int(labels[-1]) + 1, dtype=bool)
+            there[-1] = self.kind(name) in (PARENT, NUMBER)
+            found = np.logical_and.outer(found, there)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    r"""Families as arrays of codes; the children of a family are adjacent.
+
+    For a table of a child's attributes, or of a parent's and a child's, a family with counts $x$ (one for each child)
+    adds $x / \lVert x \rVert_2$ to its *lengths* and $x / \lVert x \rVert_1$ to its *averages*. Adding or removing a
+    family moves the lengths by a vector of Euclidean length 1, or 0 without children, whatever the number of children;
+    and the averages by non-negative numbers of sum 1. A table of two children's attributes counts the ordered pairs of
+    different children instead; a family without two children adds nothing. The same attribute of both is counted once
+    for each pair without order in the lengths: the averages are symmetric.
+
+    A family of k children in k different cells adds $\sqrt k$ in all to the lengths, and only 1 to the averages, at the
+    same sensitivity: lengths have less noise relative to their size.
+
+    Attributes:
+        layout: the attributes.
+        parents: the codes of the parents, shape (families, attributes), the number of children last.
+        children: the codes of the children, shape (children, attributes).
+    """
+
+    layout: Layout
+    parents: np.ndarray
+    children: np.ndarray
+    _known: dict[tuple[Clique, tuple[bytes, ...]], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The number of children of each family."""
+        return np.ascontiguousarray(self.parents[:, -1])
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """The first child of each family."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @cached_property
+    def owners(self) -> np.ndarray:
+        """The family of each child."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def above(self, clique: Clique) -> np.ndarray:
+        """Return how many families there are in each cell of a table of attributes of the parent."""
+        shape = tuple(self.layout.domain[name] for name in clique)
+        columns = [self.parents[:, self.layout.place(name)] for name in clique]
+        return _counted(columns, shape, len(self.sizes))
+
+    def tables(self, clique: Clique, groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lengths and the averages of a table with attributes of children, over groups of codes.
+
+        In the averages, a family without the children counts in the cells of the absent ones, so that they sum to the
+        number of families; the lengths are 0 there.
+        """
+        key = clique, tuple(labels.tobytes() for labels in groups)
+        if key not in self._known:
+            self._known[key] = self._tables(clique, groups)
+        return self._known[key]
+
+    def _tables(self, clique: Clique, groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        from pgmest.mechanisms.linked.kernels import add_members, add_pairs
+
+        layout, shape = self.layout, tuple(int(labels[-1]) + 1 for labels in groups)
+        cells = math.prod(shape)
+        counts, lengths, averages = np.zeros(cells, dtype=np.int64), np.zeros(cells), np.zeros(cells)
+        codes = [self._codes(name, labels) for name, labels in zip(clique, groups, strict=True)]
+        steps = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+        if not layout.is_across(clique):
+            parents, children = np.zeros(len(self.sizes), dtype=np.int64), np.zeros(len(self.children), dtype=np.int64)
+            for name, code, step in zip(clique, codes, steps, strict=True):
+                part = children if layout.kind(name) == MEMBER else parents
+                part += code * step
+            share = shares(layout.at_most, pairs=False)
+            add_members(self.first, self.sizes, parents, children, share, counts, lengths, averages)
+        elif len(clique) == 1:
+            several = np.where(self.sizes > 1, self.sizes, 0)
+            parents, share = np.zeros(len(self.sizes), dtype=np.int64), shares(layout.at_most, pairs=False)
+            add_members(self.first, several, parents, codes[0], share, counts, lengths, averages)
+        else:
+            alike, share = layout.are_alike(clique, groups), shares(layout.at_most, pairs=True)
+            add_pairs(self.first, self.sizes, *codes, shape[1], alike, share, counts, lengths, averages)
+            if alike:
+                lengths = lengths.reshape(shape)
+                lengths += np.triu(lengths, 1).T
+        return lengths.reshape(shape), averages.reshape(shape) + self._absent(clique, groups, shape)
+
+    def _codes(self, name: str, labels: np.ndarray) -> np.ndarray:
+        """Return the group of each parent or child."""
+        kind, place = self.layout.kind(name), self.layout.place(name)
+        return labels[(self.parents if kind in (PARENT, NUMBER) else self.children)[:, place]]
+
+    def _absent(self, clique: Clique, groups: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+        """Return the families in the cells of children that are not there."""
+        layout = self.layout
+        few = np.flatnonzero(self.sizes < (2 if layout.is_across(clique) else 1))
+        columns = []
+        for name, labels in zip(clique, groups, strict=True):
+            kind = layout.kind(name)
+            if kind in (PARENT, NUMBER):
+                columns.append(self._codes(name, labels)[few])
+                continue
+            codes = np.full(len(few), labels[-1])
+            if kind == MEMBER and len(self.children):
+                single = self.sizes[few] == 1
+                codes[single] = self._codes(name, labels)[self.first[few[single]]]
+            columns.append(codes)
+        return _counted(columns, shape, len(few))
+
+
+def shares(at_most: int, pairs: bool) -> np.ndarray:
+    """Return the weight of a child, or of an ordered pair, in the averages of a family of n children, at n.
+
+    A family's weights sum to at most 1. They are rounded down to multiples of `GRAIN`.
+    """
+    from pgmest.mechanisms.linked.kernels import MOST_ALL, NEAR
+
+    sizes = np.arange(at_most + 1)
+    partners = np.where(sizes <= MOST_ALL, sizes - 1, 2 * NEAR) if pairs else np.ones(at_most + 1, dtype=np.int64)
+    return np.floor(1 / np.maximum(sizes * partners, 1) / GRAIN) * GRAIN
+
+
+def _counted(columns: Sequence[np.ndarray], shape: tuple[int, ...], rows: int) -> np.ndarray:
+    cells = np.zeros(rows, dtype=np.int64)
+    for column, size in zip(columns, shape, strict=True):
+        cells = cells * size + column
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)

@@ -1,0 +1,62 @@
+"""FamilyLAMP: the run of LinkedLAMP on one child table and its parent table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms.lamp.lamp import LAMP
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.mechanisms.linked.assembly import Assembly, Effort
+from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds, Maker
+from pgmest.mechanisms.linked.rules import FamilyRules
+from pgmest.mechanisms.linked.workload import family_workload
+from pgmest.mechanisms.result import Outcome
+from pgmest.privacy.curator import Curator
+from pgmest.workloads import Workload, marginals
+
+DRAFT = Effort(20_000, 1, 8)
+"""The effort for families between rounds."""
+BETTER = Effort(20_000, 1, 12)
+"""The effort for the families from which the last ratios of averages to lengths are taken."""
+FINAL = Effort(None, 2, 12)
+"""The effort for the families of the result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyLAMP(LAMP):
+    """LAMP on families; the data must be a `FamilyDataset`.
+
+    Attributes:
+        layout: the attributes.
+        rules: what holds in every family.
+    """
+
+    layout: Layout = field(kw_only=True)
+    rules: FamilyRules = field(kw_only=True)
+
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
+        if workload is not None:
+            raise ArgumentError.of("workload", workload, "None: the tables of families are the workload")
+        weights = family_workload(self.layout)
+        asked = marginals(list(weights), weights=list(weights.values()))
+        demand = WorkloadDemand.of(curator.domain, asked)
+        rounds = LinkedRounds.begin(self, curator, demand, self.layout, self._maker(DRAFT, rng), rng)
+        rounds.spend_all()
+        families = self._families(rounds.linked, rng)
+        return Outcome(families, {"measured_marginals": tuple(rounds.measured_marginals)})
+
+    def _maker(self, effort: Effort, rng: np.random.Generator) -> Maker:
+        assembly = Assembly(self.layout, self.rules, self.max_megabytes)
+        return lambda evidence: assembly.families(evidence, effort, rng)
+
+    def _families(self, linked: LinkedEvidence, rng: np.random.Generator) -> Families:
+        """Return the families of the result."""
+        return self._maker(FINAL, rng)(linked.refreshed(self._maker(BETTER, rng)))
+
+    def conclude(self, curator: Curator) -> Any:
+        return None

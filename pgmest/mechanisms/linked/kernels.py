@@ -1,0 +1,422 @@
+"""The compiled kernels of linked tables: counting what each family adds to a table, and the search over families.
+
+A family is a row of the parent table with its rows of the child table; rows of one family are adjacent. In `places`,
+a table of attributes x and y has its first cell, and the steps of its cells from one code of x and of y to the next;
+the first cell is -1 where there is no such table.
+"""
+
+from __future__ import annotations
+
+from pgmest._base.compiled import compiled, inlined
+
+NEAR, MOST_ALL = 4, 12
+"""Children of a family of more than MOST_ALL are paired with those at most NEAR places before and after, in a circle;
+all children of a smaller family are paired with each other."""
+
+FIRST, STEP, OTHER_STEP = range(3)
+"""The columns of `places`."""
+
+
+@inlined
+def _partners(size):
+    """Return with how many others each child of a family of this size is paired."""
+    return size - 1 if size <= MOST_ALL else 2 * NEAR
+
+
+@inlined
+def _partner(first, size, i, turn):
+    """Return a partner of child i of a family: the one of this number."""
+    place = i - first
+    step = 1 + turn if size <= MOST_ALL or turn < NEAR else size - 1 - (turn - NEAR)
+    return first + (place + step) % size
+
+
+@compiled
+def add_members(first, sizes, parents, children, share, counts, lengths, averages):
+    """Add each family's cells `parents[g] + children[i]` to a table, divided by their length, and their average.
+
+    Args:
+        first, sizes: the first child and the number of children of each family.
+        parents, children: a family's and a child's part of the cell.
+        share: the weight of one of n children, at n.
+        counts: a table of zeros for work, which is returned as zeros.
+        lengths: the table to which each family adds its counts divided by their Euclidean length.
+        averages: the table to which each family adds its counts divided by their number.
+    """
+    for g in range(len(sizes)):
+        squares = 0.0
+        for i in range(first[g], first[g] + sizes[g]):
+            cell = parents[g] + children[i]
+            squares += 2 * counts[cell] + 1
+            counts[cell] += 1
+        for i in range(first[g], first[g] + sizes[g]):
+            cell = parents[g] + children[i]
+            lengths[cell] += 1 / squares**0.5
+            averages[cell] += share[sizes[g]]
+        for i in range(first[g], first[g] + sizes[g]):
+            counts[parents[g] + children[i]] = 0
+
+
+@compiled
+def add_pairs(first, sizes, ones, others, step, alike, share, counts, lengths, averages):
+    """Add each family's cells `ones[i] * step + others[j]` of its pairs of children, as `add_members` does.
+
+    Args:
+        first, sizes, share, counts, lengths, averages: as for `add_members`; `share` is that of a pair.
+        ones, others: the codes of a child as the first and as the second of a pair.
+        step: the number of codes of the second.
+        alike: whether both are codes of the same attribute: then each pair counts once, in the cell of the smaller
+            code first, for the lengths.
+    """
+    for g in range(len(sizes)):
+        size = sizes[g]
+        if size < 2:
+            continue
+        squares = 0.0
+        for i in range(first[g], first[g] + size):
+            for turn in range(_partners(size)):
+                j = _partner(first[g], size, i, turn)
+                averages[ones[i] * step + others[j]] += share[size]
+                if alike and j < i:
+                    continue
+                cell = ones[i] * step + others[j]
+                if alike and others[j] < ones[i]:
+                    cell = others[j] * step + ones[i]
+                squares += 2 * counts[cell] + 1
+                counts[cell] += 1
+        for i in range(first[g], first[g] + size):
+            for turn in range(_partners(size)):
+                j = _partner(first[g], size, i, turn)
+                if alike and j < i:
+                    continue
+                cell = ones[i] * step + others[j]
+                if alike and others[j] < ones[i]:
+                    cell = others[j] * step + ones[i]
+                lengths[cell] += 1 / squares**0.5
+        for i in range(first[g], first[g] + size):
+            for turn in range(_partners(size)):
+                j = _partner(first[g], size, i, turn)
+                cell = ones[i] * step + others[j]
+                counts[cell] = 0
+                if alike:
+                    counts[others[j] * step + ones[i]] = 0
+
+
+# -- the search ----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _moved(cell, amount, off, weights):
+    """Add an amount to a cell's difference from its target; return the change of the distance."""
+    change = weights[cell] * amount * (2 * off[cell] + amount)
+    off[cell] += amount
+    return change
+
+
+@inlined
+def move_code(i, a, sign, g, first, sizes, parents, children, places_above, places_inside, places_across, off, weights):
+    """Add (sign 1) or remove (sign -1) what the code of attribute a of child i adds; return the change of distance."""
+    change, size, code = 0.0, sizes[g], children[i, a]
+    share = sign / size
+    for h in range(parents.shape[1]):
+        if places_above[h, a, FIRST] >= 0:
+            cell = (
+                places_above[h, a, FIRST]
+                + parents[g, h] * places_above[h, a, STEP]
+                + code * places_above[h, a, OTHER_STEP]
+            )
+            change += _moved(cell, share, off, weights)
+    for b in range(children.shape[1]):
+        if b != a and places_inside[a, b, FIRST] >= 0:
+            cell = (
+                places_inside[a, b, FIRST]
+                + code * places_inside[a, b, STEP]
+                + children[i, b] * places_inside[a, b, OTHER_STEP]
+            )
+            change += _moved(cell, share, off, weights)
+    if size > 1:
+        share = sign / (size * _partners(size))
+        for turn in range(_partners(size)):
+            j = _partner(first[g], size, i, turn)
+            for b in range(children.shape[1]):
+                start = places_across[a, b, FIRST]
+                if start >= 0:
+                    one, other = places_across[a, b, STEP], places_across[a, b, OTHER_STEP]
+                    change += _moved(start + code * one + children[j, b] * other, share, off, weights)
+                    if a == b:
+                        change += _moved(start + children[j, b] * one + code * other, share, off, weights)
+    return change
+
+
+@inlined
+def move_child(i, sign, g, first, sizes, parents, children, places_above, places_inside, places_across, off, weights):
+    """Add or remove what child i adds to tables of parents and children and of pairs of children, as `move_code`."""
+    change, size = 0.0, sizes[g]
+    share = sign / size
+    for a in range(children.shape[1]):
+        for h in range(parents.shape[1]):
+            if places_above[h, a, FIRST] >= 0:
+                cell = (
+                    places_above[h, a, FIRST]
+                    + parents[g, h] * places_above[h, a, STEP]
+                    + children[i, a] * places_above[h, a, OTHER_STEP]
+                )
+                change += _moved(cell, share, off, weights)
+    if size > 1:
+        share = sign / (size * _partners(size))
+        for turn in range(_partners(size)):
+            j = _partner(first[g], size, i, turn)
+            for a in range(children.shape[1]):
+                for b in range(children.shape[1]):
+                    start = places_across[a, b, FIRST]
+                    if start >= 0:
+                        one, other = places_across[a, b, STEP], places_across[a, b, OTHER_STEP]
+                        change += _moved(start + children[i, a] * one + children[j, b] * other, share, off, weights)
+                        if a == b:
+                            change += _moved(start + children[j, b] * one + children[i, a] * other, share, off, weights)
+    return change
+
+
+@inlined
+def _exchanged(children, i, j):
+    """Exchange the codes of two children; return whether they differ."""
+    differ = False
+    for a in range(children.shape[1]):
+        code = children[i, a]
+        differ = differ or code != children[j, a]
+        children[i, a] = children[j, a]
+        children[j, a] = code
+    return differ
+
+
+@inlined
+def violations(start, size, children, counted, among, limits, compared, allowed):
+    """Return by how many rows or pairs a family breaks rules.
+
+    Args:
+        start, size: the first child and the number of children of the family.
+        children: the codes of children, shape (children, attributes).
+        counted: for each rule about a number of children, its attribute.
+        among: for each rule, whether each code of its attribute counts, shape (rules, codes); for rules that compare
+            children, 1 for the higher ones and 2 for the lower ones, after the rules about numbers.
+        limits: the least and the largest number of each rule about numbers.
+        compared: for each rule that compares, its attribute and the attribute whose codes are compared.
+        allowed: for each rule that compares, the pairs of codes that may stand together.
+    """
+    broken = 0
+    for r in range(len(counted)):
+        number = 0
+        for i in range(start, start + size):
+            number += among[r, children[i, counted[r]]]
+        broken += max(0, limits[r, 0] - number) + max(0, number - limits[r, 1])
+    for r in range(len(compared)):
+        kinds = len(counted) + r
+        for i in range(start, start + size):
+            if among[kinds, children[i, compared[r, 0]]] == 1:
+                for j in range(start, start + size):
+                    lower = among[kinds, children[j, compared[r, 0]]] == 2
+                    if lower and not allowed[r, children[i, compared[r, 1]], children[j, compared[r, 1]]]:
+                        broken += 1
+    return broken
+
+
+@compiled
+def count_violations(first, sizes, children, counted, among, limits, compared, allowed, broken):
+    """Set `broken` to the violations of each family; the other arguments are those of `violations`."""
+    for g in range(len(sizes)):
+        broken[g] = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed)
+
+
+@compiled
+def exchange_children(
+    order,
+    partners,
+    owners,
+    first,
+    sizes,
+    parents,
+    children,
+    places_above,
+    places_inside,
+    places_across,
+    off,
+    weights,
+    counted,
+    among,
+    limits,
+    compared,
+    allowed,
+):
+    """Exchange each child with its partner, of a family of the same size, where that lowers the distance.
+
+    Args:
+        order, partners: the children, and the child to exchange each one with.
+        owners: the family of each child.
+        first, sizes: the first child and the number of children of each family.
+        parents, children: the codes, shape (families, attributes) and (children, attributes).
+        places_above, places_inside, places_across: the places of tables of a parent's and a child's attribute, of two
+            attributes of a child, and of one attribute each of two children.
+        off, weights: for each cell, the difference from the target, and the weight of its square.
+        counted, among, limits, compared, allowed: the rules, as for `violations`.
+
+    Returns:
+        the number of exchanges.
+    """
+    exchanges, ruled = 0, len(counted) + len(compared) > 0
+    for s in range(len(order)):
+        i, j = order[s], partners[s]
+        g, f = owners[i], owners[j]
+        if g == f:
+            continue
+        before = 0
+        if ruled:
+            before = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed)
+            before += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed)
+        tables = (places_above, places_inside, places_across, off, weights)
+        change = move_child(i, -1.0, g, first, sizes, parents, children, *tables)
+        change += move_child(j, -1.0, f, first, sizes, parents, children, *tables)
+        differ = _exchanged(children, i, j)
+        change += move_child(i, 1.0, g, first, sizes, parents, children, *tables)
+        change += move_child(j, 1.0, f, first, sizes, parents, children, *tables)
+        worse = not differ or not change < -1e-12
+        if ruled and not worse:
+            after = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed)
+            after += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed)
+            worse = after > before
+        if worse:
+            move_child(i, -1.0, g, first, sizes, parents, children, *tables)
+            move_child(j, -1.0, f, first, sizes, parents, children, *tables)
+            _exchanged(children, i, j)
+            move_child(i, 1.0, g, first, sizes, parents, children, *tables)
+            move_child(j, 1.0, f, first, sizes, parents, children, *tables)
+        else:
+            exchanges += 1
+    return exchanges
+
+
+@compiled
+def change_codes(
+    order,
+    owners,
+    first,
+    sizes,
+    parents,
+    children,
+    places_above,
+    places_inside,
+    places_across,
+    off,
+    weights,
+    counted,
+    among,
+    limits,
+    compared,
+    allowed,
+    codes,
+    ruled,
+    costs,
+):
+    """Give each code of each child, in this order, the value that minimizes the distance; return how many changed.
+
+    Args:
+        codes: the number of codes of each attribute of a child.
+        ruled: whether each attribute occurs in a rule; a code that breaks more of them is not taken.
+        costs: an array for work, as long as the largest number of codes.
+        order, owners, ..., allowed: as for `exchange_children`.
+    """
+    changed = 0
+    tables = (places_above, places_inside, places_across, off, weights)
+    for s in range(len(order)):
+        i = order[s]
+        g = owners[i]
+        size = sizes[g]
+        for a in range(children.shape[1]):
+            code, number = children[i, a], codes[a]
+            move_code(i, a, -1.0, g, first, sizes, parents, children, *tables)
+            costs[:number] = 0.0
+            share = 1.0 / size
+            for h in range(parents.shape[1]):
+                if places_above[h, a, FIRST] >= 0:
+                    start = places_above[h, a, FIRST] + parents[g, h] * places_above[h, a, STEP]
+                    step = places_above[h, a, OTHER_STEP]
+                    for w in range(number):
+                        costs[w] += weights[start + w * step] * share * (2 * off[start + w * step] + share)
+            for b in range(children.shape[1]):
+                if b != a and places_inside[a, b, FIRST] >= 0:
+                    start = places_inside[a, b, FIRST] + children[i, b] * places_inside[a, b, OTHER_STEP]
+                    step = places_inside[a, b, STEP]
+                    for w in range(number):
+                        costs[w] += weights[start + w * step] * share * (2 * off[start + w * step] + share)
+            if size > 1:
+                share = 1.0 / (size * _partners(size))
+                for turn in range(_partners(size)):
+                    j = _partner(first[g], size, i, turn)
+                    for b in range(children.shape[1]):
+                        if places_across[a, b, FIRST] < 0:
+                            continue
+                        same = 0  # partners before this one whose code adds to the same cells
+                        for earlier in range(turn):
+                            same += children[_partner(first[g], size, i, earlier), b] == children[j, b]
+                        start = places_across[a, b, FIRST] + children[j, b] * places_across[a, b, OTHER_STEP]
+                        step = places_across[a, b, STEP]
+                        for w in range(number):
+                            cell = start + w * step
+                            if a != b:
+                                costs[w] += weights[cell] * share * (2 * (off[cell] + same * share) + share)
+                            elif w != children[j, b]:
+                                costs[w] += 2 * weights[cell] * share * (2 * (off[cell] + same * share) + share)
+                            else:
+                                costs[w] += 4 * weights[cell] * share * (off[cell] + 2 * same * share + share)
+            best, broken = code, 0
+            if ruled[a]:
+                broken = violations(first[g], size, children, counted, among, limits, compared, allowed)
+            for w in range(number):
+                if costs[w] < costs[best] - 1e-12:
+                    if ruled[a]:
+                        children[i, a] = w
+                        if violations(first[g], size, children, counted, among, limits, compared, allowed) > broken:
+                            continue
+                    best = w
+            children[i, a] = best
+            changed += best != code
+            move_code(i, a, 1.0, g, first, sizes, parents, children, *tables)
+    return changed
+
+
+@compiled
+def repair_families(
+    broken, draws, first, sizes, children, counted, among, limits, compared, allowed, attributes, codes
+):
+    """Change codes of broken families one by one, each to one with the fewest violations, until none are left.
+
+    Args:
+        broken: the families.
+        draws: a random number for each of them, by which equally good changes are chosen.
+        attributes: the attributes that occur in rules.
+        codes: the number of codes of each attribute.
+        first, ..., allowed: as for `violations`.
+    """
+    for s in range(len(broken)):
+        start, size, draw = first[broken[s]], sizes[broken[s]], draws[s]
+        left = violations(start, size, children, counted, among, limits, compared, allowed)
+        while left > 0:
+            fewest, ties, child, attribute, value = left, 0, 0, 0, 0
+            for i in range(start, start + size):
+                for p in range(len(attributes)):
+                    a = attributes[p]
+                    kept = children[i, a]
+                    for w in range(codes[a]):
+                        children[i, a] = w
+                        now = violations(start, size, children, counted, among, limits, compared, allowed)
+                        if now < fewest:
+                            fewest, ties = now, 0
+                        if now == fewest and now < left:
+                            ties += 1
+                            draw = (draw * 1103515245 + 12345) % (1 << 31)
+                            if draw % ties == 0:
+                                child, attribute, value = i, a, w
+                    children[i, a] = kept
+            if fewest == left:
+                break
+            children[child, attribute] = value
+            left = fewest

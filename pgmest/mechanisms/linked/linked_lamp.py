@@ -1,0 +1,147 @@
+"""LinkedLAMP: the mechanism for linked tables, its parameters and its fit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgmest.data.linked import LinkedDataset
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms.linked.families import Families
+from pgmest.mechanisms.linked.family_dataset import FamilyDataset
+from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
+from pgmest.mechanisms.linked.result import LinkedResult
+from pgmest.mechanisms.linked.rules import FamilyRules
+from pgmest.mechanisms.linked.trees import family_table, put_together
+from pgmest.mechanisms.result import OwnerOnly
+from pgmest.mechanisms.run_arguments import generators
+from pgmest.privacy.budgets import DEFAULT_DELTA, ApproxDP
+from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.neighbors import AddRemove
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedLAMP:
+    r"""LAMP on linked tables: persons in households, visits of patients.
+
+    What is protected is a unit: a row of the root table with everything that hangs on it. Neighbors differ in one unit
+    more or less, with at most `at_most` rows of each child table.
+
+    1. **Tables.** Measured are the tables of pairs of attributes of a parent and its number of children; of a parent
+       and a child; of a child; and of two children of one parent, in any order. A unit adds a vector of Euclidean
+       length 1 to each of the tables with children's attributes, whatever its number of children: its counts divided by
+       their length (`Families`).
+    2. **Rounds.** Those of `LAMP` decide which tables are measured, how finely, and with how much noise. Between
+       rounds, families are made that fit all answers; they say what the measured lengths mean for averages over
+       children.
+    3. **Families.** A graphical model gives parents with a number of children and one child each; further children are
+       those of families of the same size. Then children change places and codes change until the families meet all
+       tables. What the rules of the linked tables state holds in every family.
+
+    A tree of several child tables is made edge by edge. The budget is divided equally, and a table further down counts
+    as many rows of a unit as the limits allow.
+
+    >>> import numpy as np
+    >>> from pgmest.data.dataset import Dataset
+    >>> from pgmest.data.linked import LinkedDataset, LinkedTable
+    >>> households = LinkedTable(Dataset.from_codes(np.arange(900)[:, None] % 3, {"region": 3}))
+    >>> persons = Dataset.from_codes(np.arange(1800)[:, None] % 5, {"age": 5})
+    >>> linked = LinkedDataset(
+    ...     {"households": households, "persons": LinkedTable(persons, "households", np.arange(1800) // 2, 8)}
+    ... )
+    >>> result = LinkedLAMP(epsilon=1.0, backend="simulation").fit(linked, seed=0, progress=False)
+    >>> sorted(result.sample(seed=0).tables)
+    ['households', 'persons']
+
+    Args:
+        epsilon, delta, rho, backend: the budget and the source of noise, as for `LAMP`.
+        max_megabytes: the largest size of the junction tree's tables.
+
+    Raises:
+        ArgumentError: no budget is stated, or one that is not valid.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = DEFAULT_DELTA
+    rho: float | None = None
+    backend: str = "opendp"
+    max_megabytes: float = 8.0
+
+    def __post_init__(self) -> None:
+        self._budgeted()
+
+    def fit(
+        self,
+        linked: LinkedDataset,
+        seed: int | np.random.Generator | None = None,
+        *,
+        progress: bool | Callable[..., object] | None = None,
+        checkpoint: str | Path | None = None,
+        time_limit: float | None = None,
+        ledger: str | Path | DatasetLedger | None = None,
+    ) -> LinkedResult:
+        """Spend the budget on linked tables, and return synthetic ones.
+
+        Args:
+            linked: the private linked tables.
+            seed, progress, checkpoint, time_limit, ledger: as for `LAMP.fit`; with several child tables there is one
+                checkpoint for each, whose name ends in that of the table, and each run has its part of the time.
+
+        Raises:
+            ArgumentError: there is no child table, or the unit is not the root.
+            DataError, JournalError, BudgetExceeded, LedgerError: as for `LAMP.fit`.
+        """
+        if not isinstance(linked, LinkedDataset):
+            raise ArgumentError.of("linked", type(linked).__name__, "a LinkedDataset")
+        if linked.unit != linked.root:
+            raise ArgumentError.of("linked", f"tables with the unit '{linked.unit}'", f"the unit '{linked.root}'")
+        children = linked.order[1:]
+        if not children:
+            raise ArgumentError.of("linked", linked, "tables with a parent: LAMP is for a single table")
+        started, results = time.perf_counter(), {}
+        _, choices = generators(seed)
+        for child in children:
+            own = checkpoint if checkpoint is None or len(children) == 1 else f"{checkpoint}.{child}"
+            run = self._run_on(linked, child, len(children))
+            results[child] = run[0].fit(
+                run[1],
+                seed=seed,
+                progress=progress,
+                checkpoint=own,
+                time_limit=None if time_limit is None else time_limit / len(children),
+                ledger=ledger,
+            )
+        families: dict[str, Families] = {child: result.model for child, result in results.items()}
+        details = {child: result.details for child, result in results.items()}
+        model = put_together(families, linked, choices)
+        return LinkedResult(model, results, self, details, OwnerOnly(time.perf_counter() - started))
+
+    @property
+    def promise(self) -> ApproxDP | None:
+        """The stated budget as (epsilon, delta)-DP; None if it was stated as rho."""
+        return None if self.epsilon is None else ApproxDP(self.epsilon, self.delta or 0.0)
+
+    def _budgeted(self, **more: Any) -> Any:
+        from pgmest.mechanisms.lamp.lamp import LAMP
+
+        budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        options = {"backend": self.backend, "max_megabytes": self.max_megabytes}
+        return (FamilyLAMP if more else LAMP)(**budget, **options, **more)
+
+    def _run_on(self, linked: LinkedDataset, child: str, runs: int) -> tuple[FamilyLAMP, FamilyDataset]:
+        """Return the run on a child table with its share of the budget, and its data.
+
+        A row of the parent table is a family. A unit has at most `linked.most(parent)` of them, and moves each answer
+        by the sum of what they add.
+        """
+        families = family_table(linked, child)
+        mechanism = self._budgeted(layout=families.layout, rules=FamilyRules.of(linked.rules, families.layout))
+        most = linked.most(families.layout.names[0])
+        neighbors = AddRemove(most)
+        mechanism = mechanism.with_neighbors(neighbors)
+        return mechanism if runs == 1 else mechanism.with_share(1 / runs), FamilyDataset(families)

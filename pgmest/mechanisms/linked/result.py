@@ -1,0 +1,99 @@
+"""LinkedResult: synthetic linked tables with their ledgers and promise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.data.linked import LinkedDataset
+from pgmest.errors import at_least
+from pgmest.mechanisms.result import OwnerOnly, Result
+from pgmest.privacy.budgets import ApproxDP
+from pgmest.privacy.ledger import Statement
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.linked.linked_lamp import LinkedLAMP
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedResult:
+    """The result of `LinkedLAMP.fit`. All of it may be published, except `owner_only`.
+
+    Attributes:
+        model: the synthetic linked tables, with as many units as the data is estimated to have.
+        results: for each child table, the result of the run on it and its parent table.
+        mechanism: the mechanism with its parameters.
+        details: the report of the mechanism on its runs.
+        owner_only: the wall-clock time, which may depend on the records.
+    """
+
+    model: LinkedDataset
+    results: Mapping[str, Result]
+    mechanism: LinkedLAMP
+    details: Mapping[str, Any] = field(default_factory=dict)
+    owner_only: OwnerOnly = field(default_factory=OwnerOnly)
+
+    @property
+    def promise(self) -> ApproxDP | None:
+        """The stated budget as (epsilon, delta)-DP for a unit with all that hangs on it; None if it was stated as
+        rho."""
+        return self.mechanism.promise
+
+    @property
+    def ledger(self) -> Statement | Mapping[str, Statement]:
+        """The charges: of the only run, or of each run by its child table, whose costs add up."""
+        statements = {name: result.ledger for name, result in self.results.items()}
+        return next(iter(statements.values())) if len(statements) == 1 else statements
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C or the time limit ended a run early."""
+        return any(result.interrupted for result in self.results.values())
+
+    def sample(self, units: int | None = None, *, seed: int | np.random.Generator | None = None) -> LinkedDataset:
+        """Return synthetic linked tables.
+
+        Args:
+            units: the number of units, each with all that hangs on it; by default all of the model's, which are as
+                many as the data is estimated to have. Units are drawn without replacement, and each as often as
+                any other up to 1 if more are asked for than there are.
+            seed: the seed of the draw.
+
+        Raises:
+            ArgumentError: `units` is not a positive integer.
+        """
+        have = len(self.model)
+        if units is None or have == 0:
+            return self.model
+        units = at_least("units", units, 1)
+        generator = np.random.default_rng(seed)
+        parts = [self.model] * (units // have)
+        if units % have:
+            parts.append(self.model.take(np.sort(generator.permutation(have)[: units % have])))
+        return joined(parts)
+
+    def __str__(self) -> str:
+        ledgers = "\n".join(f"{name}: {result.ledger}" for name, result in self.results.items())
+        return f"LinkedLAMP\n{ledgers}\n{self.model!r}"
+
+    __repr__ = __str__
+
+
+def joined(parts: list[LinkedDataset]) -> LinkedDataset:
+    """Return the rows of several linked datasets with the same tables, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    tables = {}
+    for name, table in parts[0].tables.items():
+        data = Dataset.concat([part.tables[name].dataset for part in parts])
+        if table.parent is None:
+            tables[name] = replace(table, dataset=data)
+            continue
+        ends = np.cumsum([0, *(part.tables[table.parent].rows for part in parts)])
+        links = [part.link(name)[1] + end for part, end in zip(parts, ends[:-1], strict=True)]
+        tables[name] = replace(table, dataset=data, parent_rows=np.concatenate(links))
+    return replace(parts[0], tables=tables)

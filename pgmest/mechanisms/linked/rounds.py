@@ -1,0 +1,259 @@
+"""The rounds of a run of LinkedLAMP: those of LAMP, on averages over children, which are measured as lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pgmest.mechanisms.lamp.answers import grouping_query
+from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
+from pgmest.mechanisms.lamp.candidates import CandidateMarginal, NoiseModel
+from pgmest.mechanisms.lamp.evidence import Evidence
+from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
+from pgmest.mechanisms.linked.lengths import MeasuredLengths, measured, vector_of
+from pgmest.mechanisms.linked.twins import TwinTables, twin_tables
+from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon
+from pgmest.privacy.curator import Curator
+from pgmest.queries import Kron
+from pgmest.tables.domain import Clique
+
+Maker = Callable[[Evidence], Families]
+"""A function that makes families that fit evidence."""
+LEAST_FAMILIES, MOST_FAMILIES = 2_000, 20_000
+"""The smallest and the largest number of families of the first model."""
+
+
+@dataclass(eq=False)
+class LinkedEvidence:
+    """All answers of a run, and what they say about averages, given the families of a model.
+
+    Attributes:
+        layout: the attributes.
+        curator: the curator, which has the answers about parents.
+        lengths: the answers about children.
+        families: the families of the model, from which the ratios of averages to lengths are taken.
+    """
+
+    layout: Layout
+    curator: Curator
+    lengths: list[MeasuredLengths] = field(default_factory=list)
+    families: Families | None = None
+
+    def evidence(self) -> Evidence:
+        """Return the evidence, with the tables of another child that follow from those of one child."""
+        families = self.families
+        assert families is not None
+        about = [answer.averages(families) for answer in self.lengths]
+        measurements = [*self.curator.measurements, *about]
+        total = evidence_of(self.curator).total
+        first = Evidence.of(measurements, self.layout.domain, total)
+        twins = twin_tables(first, self.layout)
+        counts = {name: first.counts(name) for name in self.layout.domain}
+        return Evidence.of(measurements, self.layout.domain, total, TwinTables(twins, counts), list(twins))
+
+    def refreshed(self, make: Maker) -> Evidence:
+        """Return the evidence given families that are made from the evidence given the present ones."""
+        self.families = make(self.evidence())
+        return self.evidence()
+
+    def start(self, generator: np.random.Generator) -> None:
+        """Set families of independent parents and children, from the answers about single attributes."""
+        layout, counts = self.layout, {}
+        for measurement in self.curator.measurements:
+            counts[measurement.clique] = measurement.values
+        for answer in self.lengths:
+            counts[answer.clique] = answer.values
+        positive = {clique: np.maximum(values, 0.0) + 1e-3 * np.abs(values).max() for clique, values in counts.items()}
+        count = int(np.clip(positive[layout.number,].sum(), LEAST_FAMILIES, MOST_FAMILIES))
+
+        def drawn(name: str, codes: int, size: int) -> np.ndarray:
+            weights = positive[name,][:codes]
+            return generator.choice(codes, size, p=weights / weights.sum())
+
+        parents = np.stack([drawn(name, layout.domain[name], count) for name in layout.parents], axis=1)
+        number = int(parents[:, -1].sum())
+        children = [drawn(n, size, number) for n, size in zip(layout.members, layout.child.shape, strict=True)]
+        inside = np.stack(children, axis=1) if children else np.zeros((number, 0), dtype=np.int64)
+        self.families = Families(layout, parents, inside)
+
+
+@dataclass(eq=False)
+class LinkedRounds(Rounds):
+    """The rounds of LAMP on the averages of families.
+
+    They differ from those of `LAMP` in this:
+
+    - Marginals with attributes of children are measured as lengths, over counts rather than contrasts.
+    - After each round, families are made that fit the answers so far. They say what the lengths mean for averages.
+    - The group of absent children is separate from those of codes.
+    - What is known of one child is known of another (`twin_tables`).
+
+    Attributes:
+        linked: the answers, and the families of the present model.
+        make: the function that makes families.
+        above: the noise of answers about parents, which may be contrasts.
+    """
+
+    linked: LinkedEvidence = field(init=False)
+    make: Maker = field(init=False)
+    above: NoiseModel = field(init=False)
+
+    @classmethod
+    def begin(
+        cls,
+        mechanism: Any,
+        curator: Curator,
+        demand: WorkloadDemand,
+        layout: Layout,
+        make: Maker,
+        generator: np.random.Generator,
+    ) -> LinkedRounds:
+        """Measure the one-way marginals.
+
+        Args:
+            mechanism: the mechanism.
+            curator: the curator of a `FamilyDataset`.
+            demand: the workload.
+            layout: the attributes of the dataset.
+            make: a function that makes families that fit evidence.
+            generator: the generator for the first model.
+        """
+        above = NoiseModel.of(curator.budget, curator.neighbors)
+        state = cls(mechanism, curator, demand, replace(above, most_contrasted=1))
+        state.linked, state.make, state.above = LinkedEvidence(layout, curator), make, above
+        first = InitialMeasurements.of(curator.domain, demand, state.noise_model, mechanism.first_share, False)
+        cliques, shares = list(first.shares), list(first.shares.values())
+        more = len(demand.pairs) > 0
+        groups = [[state._whole(name) for name in clique] for clique in cliques]
+        spend = curator.budget * mechanism.first_share if more else curator.remaining
+        found = state._answers(cliques, groups, [None] * len(cliques), shares, spend)
+        state.linked.start(generator)
+        state.evidence = state._evidence()
+        state.levels = {name: state._nested(name) for name in demand.attributes}
+        for clique, share, stddev in zip(cliques, shares, found, strict=True):
+            size = tuple(curator.domain[name] for name in clique)
+            part = share if more else share / sum(shares)
+            state.measured_marginals.append(MeasuredMarginal(0, clique, size, part, stddev))
+        return state
+
+    @property
+    def _averaged(self) -> bool:
+        """Whether averages are measured: lengths have a large sensitivity in l1."""
+        budget: Budget = self.curator.budget
+        return isinstance(budget, Epsilon) or (isinstance(budget, ApproxDP) and not budget.delta)
+
+    def _evidence(self) -> Evidence:
+        return self.linked.refreshed(self.make)
+
+    def _whole(self, name: str) -> np.ndarray:
+        return np.arange(self.curator.domain[name])
+
+    def _nested(self, name: str) -> tuple[np.ndarray, ...]:
+        """Return the nested groups of the codes of an attribute, absent children never together with codes."""
+        counts = self.evidence.counts(name)
+        if self.linked.layout.kind(name) in (PARENT, NUMBER):
+            return nested_groups(counts)
+        return tuple(np.append(labels, labels[-1] + 1) for labels in nested_groups(counts[:-1]))
+
+    def _table_candidate(self, clique: Clique) -> CandidateMarginal:
+        before = self.noise_model
+        try:
+            self.noise_model = self._noise_of(clique)
+            return super()._table_candidate(clique)
+        finally:
+            self.noise_model = before
+
+    def _noise_of(self, clique: Clique) -> NoiseModel:
+        """Return the noise in the averages of a clique: less than that in the measured lengths."""
+        families = self.linked.families
+        if self.linked.layout.is_above(clique) or families is None:
+            return self.above
+        groups = [self._whole(name) for name in clique]
+        lengths, averages = families.tables(clique, groups)
+        present = families.layout.present(clique, groups)
+        if self._averaged:
+            return self.noise_model
+        ratio = float(averages[present].sum()) / max(float(lengths[present].sum()), 1e-9)
+        return replace(self.noise_model, whole=self.noise_model.whole * min(ratio, 1.0) ** 2)
+
+    def _measure_one_way_again(self) -> None:
+        before = self.levels
+        super()._measure_one_way_again()
+        fixed = {name for clique in self.level_of for name in clique}
+        self.levels = {name: before[name] if name in fixed else self._nested(name) for name in before}
+
+    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
+        if not clique:
+            return None
+        above = self.linked.layout.is_above(clique)
+        return grouping_query(clique, groups, [above and self.above.contrasted(int(g[-1]) + 1) for g in groups])
+
+    def _measure_at_once(
+        self, number: int, chosen: dict[Clique, tuple[CandidateMarginal, float]], share: float
+    ) -> None:
+        whole = sum(part for _, part in chosen.values())
+        left = self.curator.remaining / self.curator.budget
+        spend = self.curator.remaining if share >= left else self.curator.budget * share
+        groups = {clique: self._chosen_groups(clique, *chosen[clique], share / whole) for clique in chosen}
+        cliques = list(chosen)
+        weights = [chosen[clique][1] for clique in cliques]
+        queries = [self._query(clique, groups[clique]) for clique in cliques]
+        found = self._answers(cliques, [groups[clique] for clique in cliques], queries, weights, spend)
+        for clique, weight, stddev in zip(cliques, weights, found, strict=True):
+            answer = _Measured(clique, stddev)
+            self._add_measured(number, answer, groups[clique], chosen[clique][0], weight * share / whole)
+
+    def _chosen_groups(
+        self, clique: Clique, candidate: CandidateMarginal, part: float, scale: float
+    ) -> list[np.ndarray]:
+        """Return the groups over which a candidate is measured; a table keeps its first ones."""
+        level = None if candidate.levels is None else candidate.level(part * scale)
+        if len(clique) > 1:
+            level = self.level_of.setdefault(clique, candidate.level(part * scale))
+        return self._groups(clique, level)
+
+    def _answers(
+        self,
+        cliques: Sequence[Clique],
+        groups: Sequence[Sequence[np.ndarray]],
+        queries: Sequence[Kron | None],
+        weights: Sequence[float],
+        spend: Budget,
+    ) -> list[float]:
+        """Measure cliques, those with attributes of children as lengths; return the noise of each.
+
+        Both kinds are measured with their parts of the budget.
+        """
+        layout, curator = self.linked.layout, self.curator
+        above = [place for place, clique in enumerate(cliques) if layout.is_above(clique)]
+        below = [place for place in range(len(cliques)) if place not in set(above)]
+        parts = spend.split([sum(weights[p] for p in kind) for kind in (above, below)])
+        stddevs = [0.0] * len(cliques)
+        if above:  # first, as only these can be refused, because a part is too small
+            asked, shares = [queries[p] for p in above], [weights[p] for p in above]
+            found = curator.measure_all([cliques[p] for p in above], parts[0], weights=shares, queries=asked)
+            for place, measurement in zip(above, found, strict=True):
+                stddevs[place] = float(np.mean(measurement.stddev))
+        if below:
+            vectors = [vector_of(layout, cliques[p], groups[p], self._averaged) for p in below]
+            answers = curator.measure_vectors(vectors, parts[1], [weights[p] for p in below])
+            for place, answer in zip(below, answers, strict=True):
+                table = measured(layout, cliques[place], tuple(groups[place]), answer, self._averaged)
+                self.linked.lengths.append(table)
+                stddevs[place] = answer[1]
+        return stddevs
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What `Rounds` reports of a measurement."""
+
+    clique: Clique
+    stddev: float

@@ -1,0 +1,125 @@
+"""What holds in every family, as arrays for the kernels, and the repair of families in which it does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgmest.data.linked_rules import CountRule, Older, Rule
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms.linked.families import Families, Layout
+
+HIGHER, LOWER = 1, 2
+"""The marks of the codes of the higher and of the lower children of a rule that compares."""
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyRules:
+    """The rules of a child table, as the kernels read them (`kernels.violations`).
+
+    Attributes:
+        counted: the attribute of each rule about a number of children.
+        among: for each rule about numbers, and then each rule that compares, the marks of the codes.
+        limits: the least and the largest number of each rule about numbers.
+        compared: the attribute and the compared attribute of each rule that compares.
+        allowed: the pairs of codes that may stand together, for each rule that compares.
+    """
+
+    counted: np.ndarray
+    among: np.ndarray
+    limits: np.ndarray
+    compared: np.ndarray
+    allowed: np.ndarray
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], layout: Layout) -> FamilyRules:
+        """Return the rules about the child table of a layout.
+
+        Raises:
+            ArgumentError: a rule is of a kind that is not known here.
+        """
+        own = [rule for rule in rules if rule.table == layout.names[1]]
+        numbers = [rule for rule in own if isinstance(rule, CountRule)]
+        comparing = [rule for rule in own if isinstance(rule, Older)]
+        if others := [rule for rule in own if rule not in numbers and rule not in comparing]:
+            raise ArgumentError.of("rules", others[0], "rules about numbers of rows, or Older")
+        axis, most = {name: place for place, name in enumerate(layout.child)}, max(layout.child.shape, default=1)
+        among = np.zeros((len(own), most), dtype=np.int64)
+        for place, rule in enumerate([*numbers, *comparing]):
+            among[place, list(rule.codes)] = HIGHER
+            if isinstance(rule, Older):
+                among[place, list(rule.than)] = LOWER
+        limits = [(rule.least, layout.at_most if rule.most is None else rule.most) for rule in numbers]
+        allowed = np.ones((len(comparing), most, most), dtype=bool)
+        for place, rule in enumerate(comparing):
+            allowed[place, : rule.allowed.shape[0], : rule.allowed.shape[1]] = rule.allowed
+        return cls(
+            np.array([axis[rule.attribute] for rule in numbers], dtype=np.int64),
+            among,
+            np.array(limits, dtype=np.int64).reshape(-1, 2),
+            np.array([(axis[r.attribute], axis[r.column]) for r in comparing], dtype=np.int64).reshape(-1, 2),
+            allowed,
+        )
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arguments of the kernels."""
+        return self.counted, self.among, self.limits, self.compared, self.allowed
+
+    @cached_property
+    def attributes(self) -> list[int]:
+        """The attributes that occur in rules."""
+        return sorted({*self.counted.tolist(), *self.compared.ravel().tolist()})
+
+    def broken(self, families: Families) -> np.ndarray:
+        """Return which families break rules."""
+        from pgmest.mechanisms.linked.kernels import count_violations
+
+        found = np.zeros(len(families.sizes), dtype=np.int64)
+        count_violations(families.first, families.sizes, families.children, *self.arrays, found)
+        return found > 0
+
+    def roles(self, children: np.ndarray) -> np.ndarray:
+        """Return a number for each child that is equal for children in the same place of all rules about one code."""
+        found = np.zeros(len(children), dtype=np.int64)
+        attributes = [*self.counted.tolist(), *self.compared[:, 0].tolist()]
+        for marks, attribute in zip(self.among, attributes, strict=True):
+            found = np.unique(found * 3 + marks[children[:, attribute]], return_inverse=True)[1]
+        return found
+
+    def repaired(self, families: Families, generator: np.random.Generator) -> Families:
+        """Return the families after changes of codes with which the rules hold.
+
+        A family that cannot be repaired code by code gets the children of one without errors, of its size if there is
+        one. If all families are broken, they stay so.
+        """
+        from pgmest.mechanisms.linked.kernels import repair_families
+
+        if not self.attributes:
+            return families
+        children = families.children.copy()
+        attributes = np.array(self.attributes, dtype=np.int64)
+        codes = np.array(families.layout.child.shape, dtype=np.int64)
+        broken = np.flatnonzero(self.broken(families))
+        draws = generator.integers(1 << 30, size=len(broken))
+        repair_families(broken, draws, families.first, families.sizes, children, *self.arrays, attributes, codes)
+        repaired = Families(families.layout, families.parents, children)
+        wrong = self.broken(repaired)
+        return _replaced(repaired, wrong, generator) if wrong.any() and not wrong.all() else repaired
+
+
+def _replaced(families: Families, wrong: np.ndarray, generator: np.random.Generator) -> Families:
+    """Return the families with the children of others in place of those that are wrong."""
+    source, sizes = np.arange(len(wrong)), families.sizes
+    right = np.flatnonzero(~wrong)
+    for place in np.flatnonzero(wrong):
+        alike = right[sizes[right] == sizes[place]]
+        nearest = np.abs(sizes[right] - sizes[place])
+        source[place] = generator.choice(alike if len(alike) else right[nearest == nearest.min()])
+    parents = families.parents.copy()
+    parents[:, -1] = sizes[source]
+    rows = np.concatenate([np.arange(families.first[f], families.first[f] + sizes[f]) for f in source])
+    return Families(families.layout, parents, families.children[rows])

@@ -1,0 +1,165 @@
+"""The search over families: children are exchanged, and codes of children changed, until families meet all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest._base.stages import out_of_time
+from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
+from pgmest.mechanisms.linked.rules import FamilyRules
+from pgmest.tables.domain import Clique
+
+MOST_WORK = 4e9
+"""The largest number of cells that all exchanges of a search read, about a minute; with more families, fewer rounds."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The counts of averages that families shall have in a table, without absent children, and their variance."""
+
+    table: np.ndarray
+    variance: float
+
+
+@dataclass(eq=False)
+class FamilySearch:
+    r"""Coordinate descent on the distance between the averages of families and target tables.
+
+    For averages c and targets t, the distance is the sum of $(c - t)^2 / \sqrt{(t + 1)(v + 1)}$ over the cells of all
+    tables, with v the variance of the noise, as in `pgmest.synthesis.local_search`. Two kinds of changes lower it:
+    children of two families of the same size change places, which leaves all tables about single children as they are;
+    and the code of a child is replaced by the best one. No change breaks a rule that holds.
+
+    Attributes:
+        families: the families.
+        rules: what holds in every family.
+        generator: the generator of the order of changes.
+    """
+
+    families: Families
+    rules: FamilyRules
+    generator: np.random.Generator
+    _tables: tuple[np.ndarray, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        families: Families,
+        targets: Mapping[Clique, Target],
+        rules: FamilyRules,
+        generator: np.random.Generator,
+    ) -> FamilySearch:
+        """Return the search for tables with attributes of children.
+
+        Args:
+            families: the families to start from; their children are copied.
+            targets: for pairs of attributes, the tables without the cells of absent children, in counts of families.
+            rules: what holds in every family.
+            generator: the generator of the order of changes.
+        """
+        layout = families.layout
+        families = Families(layout, families.parents, families.children.copy())
+        number = len(layout.members)
+        above = np.full((len(layout.parents), number, 3), -1, dtype=np.int64)
+        inside, across = (np.full((number, number, 3), -1, dtype=np.int64) for _ in range(2))
+        off, weights, start = [], [], 0
+        for clique, target in targets.items():
+            wanted = np.maximum(target.table, 0.0)
+            found = _without_absent(families, clique)
+            x, y = layout.place(clique[0]), layout.place(clique[1])
+            if layout.kind(clique[0]) in (PARENT, NUMBER):
+                above[x, y] = start, wanted.shape[1], 1
+            else:
+                places = across if layout.is_across(clique) else inside
+                places[y, x] = start, 1, wanted.shape[1]
+                places[x, y] = start, wanted.shape[1], 1
+            off.append((found - wanted).ravel())
+            weights.append((1 / np.sqrt((wanted + 1) * (target.variance + 1))).ravel())
+            start += wanted.size
+        flat = [np.concatenate([np.zeros(1), *parts]) for parts in (off, weights)]  # never empty
+        for places in (above, inside, across):
+            places[places[..., 0] >= 0, 0] += 1
+        return cls(families, rules, generator, (above, inside, across, *flat))
+
+    @property
+    def distance(self) -> float:
+        """The distance from the targets."""
+        return float(self._tables[4] @ np.square(self._tables[3]))
+
+    def run(self, rounds: int, exchanges: int) -> Families:
+        """Return the families after rounds of exchanges and changes of codes.
+
+        Args:
+            rounds: the number of rounds.
+            exchanges: the number of exchanges of each child that are tried in a round.
+        """
+        families = self.families
+        if len(families.children):
+            most = MOST_WORK / (len(families.children) * self._cells_of_a_child * max(rounds, 1))
+            self._sweep(rounds, int(np.clip(most, 1, exchanges)), 2 if most > 2 else 1)
+        return Families(families.layout, families.parents, families.children)
+
+    def _sweep(self, rounds: int, exchanges: int, changes: int) -> None:
+        for _ in range(rounds):
+            for _ in range(exchanges):
+                if out_of_time():
+                    return
+                self._exchange()
+            for _ in range(changes):
+                self._change_codes()
+
+    @property
+    def _cells_of_a_child(self) -> float:
+        """The mean number of cells that an exchange of a child reads, four times each."""
+        number, sizes = self.families.children.shape[1], self.families.sizes
+        others = float(sizes @ np.maximum(sizes - 1, 0)) / max(1, len(self.families.children))
+        return 4 * number * (len(self.families.layout.parents) + number * others) + 1
+
+    @property
+    def _arguments(self) -> tuple[np.ndarray, ...]:
+        families = self.families
+        rows = families.owners, families.first, families.sizes, families.parents, families.children
+        return (*rows, *self._tables, *self.rules.arrays)
+
+    def _exchange(self) -> int:
+        from pgmest.mechanisms.linked.kernels import exchange_children
+
+        families = self.families
+        roles = self.rules.roles(families.children)
+        kinds = families.sizes[families.owners] * (int(roles.max(initial=0)) + 1) + roles
+        order = self.generator.permutation(len(kinds))
+        partners = _shuffled_within(kinds, order, self.generator)
+        return exchange_children(order, partners, *self._arguments)
+
+    def _change_codes(self) -> int:
+        from pgmest.mechanisms.linked.kernels import change_codes
+
+        codes = np.array(self.families.layout.child.shape, dtype=np.int64)
+        ruled = np.zeros(len(codes), dtype=bool)
+        ruled[self.rules.attributes] = True
+        order = self.generator.permutation(len(self.families.children))
+        return change_codes(order, *self._arguments, codes, ruled, np.zeros(int(codes.max(initial=1))))
+
+
+def _shuffled_within(kinds: np.ndarray, order: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return for each position in `order` a random child of the same kind."""
+    by_kind = np.argsort(kinds, kind="stable")
+    starts = np.searchsorted(kinds[by_kind], kinds[order], side="left")
+    ends = np.searchsorted(kinds[by_kind], kinds[order], side="right")
+    return by_kind[starts + (generator.random(len(order)) * (ends - starts)).astype(np.int64)]
+
+
+def _without_absent(families: Families, clique: Clique) -> np.ndarray:
+    """Return the averages of a pair of attributes without the cells of absent children."""
+    layout = families.layout
+    groups = [np.arange(layout.domain[name]) for name in clique]
+    return without_absent(families.tables(clique, groups)[1], layout, clique)
+
+
+def without_absent(table: np.ndarray, layout: Layout, clique: Sequence[str]) -> np.ndarray:
+    """Return a table over codes without the cells of absent children."""
+    kinds = [layout.kind(name) for name in clique]
+    return table[tuple(slice(None) if kind in (PARENT, NUMBER) else slice(0, -1) for kind in kinds)]

@@ -1,0 +1,120 @@
+"""Trees of tables: each child table with its parent is a table of families, and families are put together to trees.
+
+A parent table is extended by the numbers of rows of its other child tables, and a child table by the numbers of rows
+that hang on it. So what the tables of one family say about the size of others is measured, too, and families of
+another child table are found that belong to a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.tables.domain import Domain
+
+MOST_COMPARED = 1 << 22
+"""The largest number of pairs of a row and a family that are compared at once."""
+
+
+def family_table(linked: LinkedDataset, child: str) -> Families:
+    """Return the families of a child table, with the numbers of rows of other tables as further attributes."""
+    parent, rows = linked.link(child)
+    others = [name for name in linked.children(parent) if name != child]
+    above, inside = extended(linked, parent, others), extended(linked, child, linked.children(child))
+    layout = Layout(above.domain, inside.domain, (parent, child), linked.most(child, parent))
+    order, sizes = np.argsort(rows, kind="stable"), linked.sizes(child)
+    parents = [*(np.asarray(column, dtype=np.int64) for column in above.columns), sizes.astype(np.int64)]
+    children = inside.codes.astype(np.int64).reshape(inside.records, len(inside.domain))
+    return Families(layout, np.stack(parents, axis=1), np.ascontiguousarray(children[order]))
+
+
+def extended(linked: LinkedDataset, name: str, children: tuple[str, ...] | list[str]) -> Dataset:
+    """Return a table with the number of rows of each of these child tables as an attribute."""
+    data = linked.tables[name].dataset
+    numbers = {_number(data.domain, child): (linked.sizes(child), linked.most(child, name) + 1) for child in children}
+    domain = Domain({**data.domain, **{key: size for key, (_, size) in numbers.items()}})
+    columns = [*data.columns, *(sizes for sizes, _ in numbers.values())]
+    if not columns:
+        return Dataset.from_codes(np.empty((data.records, 0), dtype=np.int64), domain)
+    return Dataset.from_codes(columns, domain, trusted=True)
+
+
+def put_together(families: dict[str, Families], linked: LinkedDataset, generator: np.random.Generator) -> LinkedDataset:
+    """Return linked tables of synthetic families.
+
+    Args:
+        families: the families of each child table, as `family_table` has them.
+        linked: linked tables with the domains, limits and rules of the result; its rows are not used.
+        generator: the generator for the choice among equally good families.
+    """
+    tables: dict[str, LinkedTable] = {}
+    rows: dict[str, np.ndarray] = {}
+    for child, made in families.items():
+        parent = made.layout.names[0]
+        above, own = linked.tables[parent], linked.tables[child]
+        if parent not in rows:
+            rows[parent] = made.parents[:, :-1]
+            tables[parent] = LinkedTable(_dataset(rows[parent], above.domain))
+            chosen = np.arange(len(made.sizes))
+        else:
+            chosen = matched(rows[parent], made, linked, generator)
+        sizes = made.sizes[chosen]
+        starts = np.repeat(made.first[chosen] - (np.cumsum(sizes) - sizes), sizes)
+        rows[child] = made.children[starts + np.arange(int(sizes.sum()))]
+        parent_rows = np.repeat(np.arange(len(chosen)), sizes)
+        tables[child] = LinkedTable(_dataset(rows[child], own.domain), parent, parent_rows, own.at_most)
+    return LinkedDataset({name: tables[name] for name in linked.order}, linked.rules)
+
+
+def matched(rows: np.ndarray, families: Families, linked: LinkedDataset, generator: np.random.Generator) -> np.ndarray:
+    """Return for each row of a parent table a family with as many equal codes as possible, of the wanted size first.
+
+    Args:
+        rows: the codes of the parent rows: its attributes, and then the numbers of rows of its child tables, of all or
+            of all but one.
+        families: the families of one of these child tables.
+        linked: the linked tables.
+        generator: the generator for the choice among equally good families.
+    """
+    parent, child = families.layout.names
+    own = len(linked.tables[parent].domain)
+    siblings = linked.children(parent)
+    order = list(siblings) if rows.shape[1] == own + len(siblings) else list(siblings)[1:]
+    wanted = rows[:, own + order.index(child)]
+    wishes, place = np.unique(np.column_stack([rows[:, :own], wanted]), axis=0, return_inverse=True)
+    offered = np.column_stack([families.parents[:, :own], families.sizes])
+    kinds, kind_of = np.unique(offered, axis=0, return_inverse=True)
+    best = np.concatenate(
+        [
+            _nearest(wishes[start : start + max(1, MOST_COMPARED // len(kinds))], kinds)
+            for start in range(0, len(wishes), max(1, MOST_COMPARED // len(kinds)))
+        ]
+    )
+    by_kind = np.argsort(kind_of.ravel(), kind="stable")
+    starts = np.searchsorted(kind_of.ravel()[by_kind], np.arange(len(kinds) + 1))
+    kind = best[place.ravel()]
+    at = generator.random(len(kind)) * (starts[kind + 1] - starts[kind])
+    return by_kind[starts[kind] + at.astype(np.int64)]
+
+
+def _nearest(wishes: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Return for each wish the kind with the nearest size, and among these with the most equal codes."""
+    far = np.abs(wishes[:, None, -1] - kinds[None, :, -1]) * (wishes.shape[1] + 1.0)
+    return np.argmin(far + (wishes[:, None, :-1] != kinds[None, :, :-1]).sum(axis=2), axis=1)
+
+
+def _number(domain: Domain, child: str) -> str:
+    """Return a name for the number of rows of a child table that no attribute has."""
+    name = f"number of {child}"
+    while name in domain:
+        name += " rows"
+    return name
+
+
+def _dataset(rows: np.ndarray, domain: Domain) -> Dataset:
+    """Return the attributes of a domain among columns that begin with them."""
+    if not len(domain):
+        return Dataset.from_codes(np.empty((len(rows), 0), dtype=np.int64), domain)
+    return Dataset.from_codes([np.ascontiguousarray(rows[:, place]) for place in range(len(domain))], domain)

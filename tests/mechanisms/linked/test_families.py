@@ -1,0 +1,124 @@
+"""Families: tables against brute force, and what one family moves, against all neighbors of small tables."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pgmest.mechanisms.linked.families import OTHER, Families, Layout, shares
+from pgmest.mechanisms.linked.kernels import MOST_ALL, NEAR
+from pgmest.tables.domain import Clique, Domain
+from tests.mechanisms.linked.examples import random_families
+
+
+def all_cliques(layout: Layout) -> list[Clique]:
+    """Return all single attributes and pairs that a run may measure."""
+    singles: list[Clique] = [(name,) for name in (*layout.members, *layout.others)]
+    pairs = [pair for pair in itertools.combinations(layout.domain, 2) if not layout.is_above(pair)]
+    kinds = [tuple(map(layout.kind, pair)) for pair in pairs]
+    return singles + [pair for pair, kind in zip(pairs, kinds, strict=True) if OTHER not in kind or kind == (2, OTHER)]
+
+
+def partners(size: int, i: int) -> list[int]:
+    steps = range(1, size) if size <= MOST_ALL else [*range(1, NEAR + 1), *range(size - NEAR, size)]
+    return [(i + step) % size for step in steps]
+
+
+def brute_force(families: Families, clique: Clique) -> tuple[np.ndarray, np.ndarray]:
+    """Return lengths and averages, counted family by family."""
+    layout = families.layout
+    shape = tuple(layout.domain[name] for name in clique)
+    lengths, averages = np.zeros(shape), np.zeros(shape)
+    alike = len(clique) == 2 and layout.is_across(clique) and layout.place(clique[0]) == layout.place(clique[1])
+    for g, size in enumerate(families.sizes):
+        mine = families.children[families.first[g] : families.first[g] + size].tolist()
+        if not layout.is_across(clique):
+            members = [(child, None) for child in mine] or [(None, None)]
+        elif len(clique) == 1:
+            members = [(None, child) for child in mine] if size > 1 else [(None, None)]
+        else:
+            members = [(mine[i], mine[j]) for i in range(size) for j in partners(size, i)] if size > 1 else []
+            members = members or [(mine[0] if mine else None, None)]
+        counts = np.zeros(shape)
+        there = True
+        for one, other in members:
+            cell = []
+            for name in clique:
+                kind, place = layout.kind(name), layout.place(name)
+                source = families.parents[g] if kind < 2 else one if kind == 2 else other
+                cell.append(source[place] if source is not None else layout.domain[name] - 1)
+                there = there and source is not None
+            counts[tuple(cell)] += 1
+        averages += counts / counts.sum()
+        if there:
+            if alike:
+                half = np.triu(counts, 1) + np.diag(np.diag(counts) / 2)
+                unit = half / np.linalg.norm(half)
+                lengths += unit + np.triu(unit, 1).T
+            else:
+                lengths += counts / np.linalg.norm(counts)
+    return lengths, averages
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 4, 15])
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_are_those_of_brute_force(at_most: int, seed: int) -> None:
+    families = random_families(np.random.default_rng(seed), 7, at_most)
+    for clique in all_cliques(families.layout):
+        groups = [np.arange(families.layout.domain[name]) for name in clique]
+        lengths, averages = families.tables(clique, groups)
+        wanted = brute_force(families, clique)
+        assert np.allclose(lengths, wanted[0], atol=1e-9), clique
+        assert np.allclose(averages, wanted[1], atol=1e-6), clique
+
+
+def test_every_family_moves_lengths_and_averages_by_at_most_one() -> None:
+    layout = Layout(Domain({"r": 2}), Domain({"a": 2, "b": 2}), ("households", "persons"), 3)
+    codes = list(itertools.product(range(2), range(2)))
+    longest: dict[Clique, float] = {}
+    for size in range(4):
+        for region, *members in itertools.product(range(2), *[codes] * size):
+            children = np.array(members, dtype=np.int64).reshape(size, 2)
+            one = Families(layout, np.array([[region, size]]), children)
+            for clique in all_cliques(layout):
+                for coarse in (False, True):
+                    groups = [np.arange(layout.domain[name]) for name in clique]
+                    if coarse:  # all codes in one group, absent children in another
+                        groups = [
+                            np.where(g == g[-1], 1, 0) if layout.kind(n) > 1 else g
+                            for n, g in zip(clique, groups, strict=True)
+                        ]
+                    lengths, averages = one.tables(clique, groups)
+                    free = np.triu(lengths) if layout.are_alike(clique, groups) else lengths
+                    length = float(np.linalg.norm(free))
+                    assert length == pytest.approx(1, abs=1e-12) or length == 0
+                    assert averages.min() >= 0
+                    assert averages.sum() <= 1
+                    longest[clique] = max(longest.get(clique, 0.0), length)
+    assert min(longest.values()) == pytest.approx(1)  # the bound is met for every table
+
+
+def test_neighbors_differ_by_what_one_family_adds() -> None:
+    families = random_families(np.random.default_rng(3), 6, 4)
+    for left_out in range(6):
+        kept = np.arange(6) != left_out
+        fewer = Families(families.layout, families.parents[kept], families.children[kept[families.owners]])
+        for clique in all_cliques(families.layout):
+            groups = [np.arange(families.layout.domain[name]) for name in clique]
+            more, less = families.tables(clique, groups), fewer.tables(clique, groups)
+            moved = more[0] - less[0]
+            moved = np.triu(moved) if families.layout.are_alike(clique, groups) else moved
+            assert np.linalg.norm(moved) <= 1 + 1e-9
+            assert np.abs(more[1] - less[1]).sum() <= 1 + 1e-9
+
+
+def test_shares_sum_to_at_most_one_and_are_on_the_grid() -> None:
+    for pairs in (False, True):
+        weights = shares(2000, pairs)
+        sizes = np.arange(2001)
+        number = sizes * np.where(sizes <= MOST_ALL, sizes - 1, 2 * NEAR) if pairs else sizes
+        assert (weights * number <= 1).all()
+        assert (weights[2:] * number[2:] > 0.999).all()
+        assert (weights * 2.0**30 == np.floor(weights * 2.0**30)).all()

@@ -1,0 +1,136 @@
+"""LinkedLAMP: budgets, degenerate tables, rules, trees, and the tables that it keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pgmest.data.dataset import Dataset
+from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.data.linked_rules import Exactly
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.privacy.ledger import Statement
+from tests.mechanisms.linked.examples import households, random_table
+
+SIZES = np.random.default_rng(0).integers(5, size=200)
+
+
+def fitted(linked: LinkedDataset, **budget: float):
+    return LinkedLAMP(backend="simulation", **(budget or {"epsilon": 1.0})).fit(linked, seed=0, progress=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 0.0}, {"rho": 0.1}])
+def test_the_whole_budget_is_spent_and_no_more(budget: dict[str, float]) -> None:
+    result = fitted(households(SIZES, {"r": 3}, {"a": 5, "b": 2}, 4), **budget)
+    ledger = result.ledger
+    assert isinstance(ledger, Statement)
+    spent, budget_of = float(ledger.total.exact[0]), float(ledger.budget.exact[0])
+    assert spent <= budget_of
+    assert spent == pytest.approx(budget_of, rel=1e-6)
+    sample = result.sample(seed=0)
+    assert sample.sizes("persons").max() <= 4
+    assert len(sample) == pytest.approx(200, abs=60)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parent", "child", "at_most"),
+    [
+        (SIZES, {}, {"a": 5}, 4),
+        (SIZES, {"r": 3}, {}, 4),
+        (SIZES, {}, {}, 4),
+        (np.zeros(50, dtype=int), {"r": 3}, {"a": 5}, 4),
+        ([3], {"r": 3}, {"a": 5, "b": 2}, 4),
+        ([], {"r": 3}, {"a": 5, "b": 2}, 4),
+        (SIZES % 2, {"r": 3}, {"a": 5}, 1),
+        (SIZES, {"r": 1}, {"a": 1, "b": 2}, 4),
+        (SIZES[:20] * 8, {"r": 2}, {"a": 3}, 40),
+    ],
+)
+def test_degenerate_tables(sizes: np.ndarray, parent: dict[str, int], child: dict[str, int], at_most: int) -> None:
+    sample = fitted(households(sizes, parent, child, at_most)).sample(seed=0)
+    assert dict(sample.tables["households"].domain) == parent
+    assert dict(sample.tables["persons"].domain) == child
+    assert sample.sizes("persons").max() <= at_most
+
+
+def test_many_families_without_much_noise_are_close() -> None:
+    generator = np.random.default_rng(1)
+    linked = households(generator.integers(1, 4, size=3000), {"r": 3}, {"a": 4, "b": 2}, 3)
+    data = linked.tables["persons"].dataset
+    owners = linked.units("persons")
+    region = np.asarray(linked.tables["households"].dataset.column("r"))
+    codes = [(np.asarray(data.column("a")) + region[owners]) % 4, owners % 2]  # both depend on the household
+    linked = LinkedDataset(
+        {
+            "households": linked.tables["households"],
+            "persons": LinkedTable(Dataset.from_codes(codes, data.domain), "households", owners, 3),
+        }
+    )
+    made = fitted(linked, epsilon=30.0).sample(seed=0)
+
+    def joint(tables: LinkedDataset) -> np.ndarray:
+        persons, rows = tables.tables["persons"].dataset, tables.units("persons")
+        above = np.asarray(tables.tables["households"].dataset.column("r"))[rows]
+        return np.bincount(above * 4 + np.asarray(persons.column("a")), minlength=12) / len(rows)
+
+    def alike(tables: LinkedDataset) -> float:
+        rows, b = tables.units("persons"), np.asarray(tables.tables["persons"].dataset.column("b"))
+        same = rows[1:] == rows[:-1]
+        return float((b[1:] == b[:-1])[same].mean())
+
+    assert np.abs(joint(linked) - joint(made)).sum() / 2 < 0.03
+    assert alike(linked) == 1
+    assert alike(made) > 0.95
+
+
+def test_rules_hold() -> None:
+    rules = [Exactly("persons", "a", (0,), 1)]
+    sample = fitted(households(SIZES, {"r": 3}, {"a": 5, "b": 2}, 4, rules)).sample(seed=0)
+    assert sample.rules == tuple(rules)
+    assert not rules[0].broken(sample).any()
+
+
+def test_trees() -> None:
+    generator = np.random.default_rng(0)
+    patients = LinkedTable(random_table(150, {"sex": 2, "age": 4}, generator))
+    rows = np.repeat(np.arange(150), generator.integers(4, size=150))
+    visits = LinkedTable(random_table(len(rows), {"kind": 3}, generator), "patients", rows, 3)
+    further = np.repeat(np.arange(len(rows)), generator.integers(3, size=len(rows)))
+    diagnoses = LinkedTable(random_table(len(further), {"code": 6}, generator), "visits", further, 2)
+    some = np.flatnonzero(generator.random(150) < 0.5)
+    notes = LinkedTable(random_table(len(some), {"kind": 2}, generator), "patients", some, 1)
+    tables = {"patients": patients, "visits": visits, "diagnoses": diagnoses, "notes": notes}
+    result = fitted(LinkedDataset(tables), epsilon=20.0)
+    sample = result.sample(seed=0)
+    assert set(sample.tables) == set(tables)
+    assert sorted(result.results) == ["diagnoses", "notes", "visits"]
+    assert result.results["diagnoses"].mechanism.neighbors.records == 3
+    for name in ("visits", "diagnoses", "notes"):
+        assert sample.tables[name].at_most == tables[name].at_most
+        assert sample.tables[name].rows == pytest.approx(tables[name].rows, rel=0.5)
+
+
+def test_units_are_drawn_alike() -> None:
+    result = fitted(households(SIZES, {"r": 3}, {"a": 5}, 4))
+    have = len(result.sample())
+    assert [len(result.sample(units, seed=0)) for units in (1, have - 1, have, 2 * have + 3)] == [
+        1,
+        have - 1,
+        have,
+        2 * have + 3,
+    ]
+    with pytest.raises(ArgumentError):
+        result.sample(0)
+
+
+def test_what_cannot_be_protected_is_refused() -> None:
+    linked = households(SIZES, {"r": 3}, {"a": 5}, 4)
+    with pytest.raises(ArgumentError):
+        LinkedLAMP()
+    with pytest.raises(ArgumentError, match="unit"):
+        fitted(LinkedDataset(linked.tables, unit="persons"))
+    with pytest.raises(ArgumentError, match="single table"):
+        fitted(LinkedDataset({"households": linked.tables["households"]}))
+    with pytest.raises(ArgumentError):
+        fitted(linked.tables["persons"].dataset)  # type: ignore[arg-type]

@@ -1,0 +1,92 @@
+"""The search over families: distances against a recount, changes that never raise it, and rules that hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pgmest.data.linked_rules import AtLeast, AtMost, Exactly, Older
+from pgmest.mechanisms.linked.families import Families
+from pgmest.mechanisms.linked.rules import FamilyRules
+from pgmest.mechanisms.linked.search import FamilySearch, Target, without_absent
+from pgmest.mechanisms.linked.workload import family_workload
+from tests.mechanisms.linked.examples import random_families
+
+
+def targets_of(families: Families) -> dict[tuple[str, ...], Target]:
+    layout = families.layout
+    found = {}
+    for clique in family_workload(layout):
+        if not layout.is_above(clique):
+            groups = [np.arange(layout.domain[name]) for name in clique]
+            found[clique] = Target(without_absent(families.tables(clique, groups)[1], layout, clique), 0.0)
+    return found
+
+
+def test_search_finds_the_tables_of_other_families() -> None:
+    generator = np.random.default_rng(0)
+    true = random_families(generator, 400, 4)
+    targets = targets_of(true)
+    mixed = Families(true.layout, true.parents, generator.permutation(true.children))
+    search = FamilySearch.of(mixed, targets, FamilyRules.of((), true.layout), generator)
+    before = search.distance
+    made = search.run(3, 10)
+    after = FamilySearch.of(made, targets, search.rules, generator)
+    assert search.distance == pytest.approx(after.distance, rel=1e-6, abs=1e-6)
+    assert after.distance < 0.01 * before
+    assert np.array_equal(made.sizes, true.sizes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("at_most", [4, 15])
+def test_no_step_raises_the_distance(seed: int, at_most: int) -> None:
+    generator = np.random.default_rng(seed)
+    targets = targets_of(random_families(generator, 30, at_most))
+    search = FamilySearch.of(
+        random_families(generator, 30, at_most), targets, FamilyRules.of((), targets_layout(at_most)), generator
+    )
+    distances = [search.distance]
+    for _ in range(3):
+        search._exchange()
+        distances.append(search.distance)
+        search._change_codes()
+        distances.append(search.distance)
+    assert (np.diff(distances) <= 1e-6).all()
+    families = search.families
+    recounted = FamilySearch.of(
+        Families(families.layout, families.parents, families.children), targets, search.rules, generator
+    )
+    assert search.distance == pytest.approx(recounted.distance, rel=1e-6, abs=1e-6)
+
+
+def targets_layout(at_most: int):
+    return random_families(np.random.default_rng(0), 1, at_most).layout
+
+
+def test_rules_hold_after_repair_and_after_every_search() -> None:
+    rules = [
+        Exactly("persons", "b", (1,), 1),
+        AtMost("persons", "a", (2,), 1),
+        AtLeast("persons", "a", (0, 1), 1),
+        Older("persons", "b", (1,), (0,), 1.0, "a", (0.0, 1.0, 2.0), (0.5, 1.5, 2.5)),
+    ]
+    generator = np.random.default_rng(1)
+    families = random_families(generator, 300, 4)
+    known = FamilyRules.of(rules, families.layout)
+    assert known.broken(families).mean() > 0.5
+    repaired = known.repaired(families, generator)
+    assert not known.broken(repaired).any()
+    assert (repaired.sizes > 0).all()  # exactly one needs a child
+    search = FamilySearch.of(repaired, targets_of(random_families(generator, 300, 4)), known, generator)
+    before = search.distance
+    made = search.run(2, 5)
+    assert search.distance < before
+    assert not known.broken(made).any()
+
+
+def test_impossible_rules_leave_families_as_they_are_or_broken_without_an_endless_search() -> None:
+    rules = [Exactly("persons", "b", (1,), 3), AtMost("persons", "b", (1,), 1)]
+    generator = np.random.default_rng(1)
+    families = random_families(generator, 50, 4)
+    known = FamilyRules.of(rules, families.layout)
+    assert known.broken(known.repaired(families, generator)).all()
