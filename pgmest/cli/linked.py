@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgmest._base.files import write_atomically
 from pgmest._base.printable import printable
@@ -206,8 +206,11 @@ def _write(
     options: argparse.Namespace,
 ) -> dict[str, int]:
     """Write the files asked for, and return the number of rows of each table."""
+    from pgmest.evaluation.reports.linked import ledgers_of
+
     if options.spent:
-        write_atomically(options.spent, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
+        ledgers = ledgers_of(synthesizer.result_)
+        write_atomically(options.spent, json.dumps(_ledger_json(ledgers), indent=1) + "\n")
     stage("drawing and writing records")
     tables = synthesizer.sample(options.rows, options.seed, written=[n for n, file in written.items() if file.is_text])
     Path(options.out).mkdir(exist_ok=True)
@@ -224,21 +227,24 @@ def _write(
 def _summarize(
     synthesizer: Synthesizer, schema: LinkedSchema, rows: Mapping[str, int], options: argparse.Namespace
 ) -> None:
-    from pgmest.privacy.statement import PrivacyStatement
+    from pgmest.evaluation.reports.linked import ledgers_of, statement_of
 
-    result = synthesizer.result_
-    source = Path(options.schema).name
-    statement = PrivacyStatement.of(
-        result.mechanism, result.ledger, schema=source, drafted=schema.drafted, protected=schema.protection
-    )
+    statement, ledgers = statement_of(synthesizer.result_, schema), ledgers_of(synthesizer.result_)
     if options.json:
-        facts = {"rows": dict(rows), "out": options.out, **statement.to_json(), "ledger": result.ledger.to_json()}
-        print(json.dumps(facts))
+        print(
+            json.dumps({"rows": dict(rows), "out": options.out, **statement.to_json(), "ledger": _ledger_json(ledgers)})
+        )
         return
-    made = ", ".join(f"{count:,} {name}" for name, count in rows.items())
-    print(f"{made} in {options.out}")
+    print(f"{', '.join(f'{count:,} {name}' for name, count in rows.items())} in {options.out}")
     print(printable(str(statement)))
-    print(printable(result.ledger.details() if options.all else str(result.ledger)))
+    for name, ledger in ledgers.items():
+        print(printable((f"{name}: " if name else "") + (ledger.details() if options.all else str(ledger))))
+
+
+def _ledger_json(ledgers: Mapping[str, Any]) -> Any:
+    """Return the ledger of the only run, or those of several runs by table."""
+    held = {name: ledger.to_json() for name, ledger in ledgers.items()}
+    return held.get("", held)
 
 
 # -- compare ----------------------------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgmest._base.files import write_atomically
 from pgmest._base.html import html_text
+from pgmest._base.version import __version__
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import DataError, plural
@@ -62,17 +64,17 @@ def linked_report(
         raise DataError("check= is of the private tables, so it needs real=, which makes the page private.")
     made = result if isinstance(result, LinkedDataset) else result.sample(seed=seed)
     labels = labels_of(schema)
-    parts = [*_promise(result, schema), _released(made, schema)]
+    stated = hasattr(result, "promise") and bool(ledgers_of(result))
+    parts = [*([promise(statement_of(result, schema))] if stated else []), _released(made, schema)]
     if real is None:
         parts += [_drawn(made, name, labels[name]) for name in made.order]
     else:
         errors = linked_errors(real, made, labels)
         parts += [_checked(check)] if check is not None else []
         parts += [_errors(errors), *(_compared(real, made, name, labels[name]) for name in made.order)]
-    ledger = getattr(result, "ledger", None)
     warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
     path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
-    write_atomically(path, page(title, warning, *parts, cost(ledger), paragraph("Made with pgmest.")))
+    write_atomically(path, page(title, warning, *parts, *_costs(result), paragraph("Made with pgmest.")))
     return path
 
 
@@ -82,14 +84,46 @@ def labels_of(schema: LinkedSchema) -> dict[str, dict[str, list[str]]]:
     return {name: {column: part.schema.labels(column) for column in part.schema.domain} for name, part in parts}
 
 
-def _promise(result: Any, schema: LinkedSchema) -> Iterator[str]:
-    mechanism, ledger = getattr(result, "mechanism", None), getattr(result, "ledger", None)
-    if mechanism is not None and ledger is not None:
-        source = Path(schema.source).name
-        statement = PrivacyStatement.of(
-            mechanism, ledger, schema=source, drafted=schema.drafted, protected=schema.protection
-        )
-        yield promise(statement)
+def statement_of(result: Any, schema: LinkedSchema) -> PrivacyStatement:
+    """Return the privacy statement of a release of linked tables.
+
+    Args:
+        result: a mechanism's result on linked tables, with its `mechanism`, `promise` and `ledger`.
+        schema: the schema of the tables.
+    """
+    mechanism, promised = result.mechanism, result.promise
+    epsilon, delta = (None, None) if promised is None else (promised.epsilon, promised.delta)
+    insecure = any(ledger.insecure for ledger in ledgers_of(result).values())
+    return PrivacyStatement(
+        type(mechanism).__name__,
+        epsilon,
+        delta,
+        mechanism.rho if promised is None else None,
+        1,
+        False,
+        insecure,
+        schema.drafted,
+        Path(schema.source).name,
+        date.today().isoformat(),
+        __version__,
+        protected=schema.protection,
+    )
+
+
+def ledgers_of(result: Any) -> dict[str, Any]:
+    """Return the ledgers of a result by the table that each is about; of a single one, by an empty name."""
+    ledger = getattr(result, "ledger", None)
+    if isinstance(ledger, Mapping):
+        return dict(ledger)
+    return {} if ledger is None else {"": ledger}
+
+
+def _costs(result: Any) -> Iterator[str]:
+    """Yield the sections on the ledgers."""
+    ledgers = ledgers_of(result)
+    if len(ledgers) > 1:
+        yield paragraph(f"There was a run for each of {', '.join(ledgers)}, whose costs add up to what was promised.")
+    yield from map(cost, ledgers.values() or [None])
 
 
 def _released(made: LinkedDataset, schema: LinkedSchema) -> str:
