@@ -126,7 +126,7 @@ def synthesize_linked(options: argparse.Namespace, schema: LinkedSchema) -> None
     """Run `pgmest synthesize` on linked tables."""
     from pgmest.synthesizer.schema_checks import check_public
 
-    _check_options(options)
+    check_flat_options(options)
     files = input_tables(schema, options.table, options)
     check_public(schema, options.allow_draft)
     written = _written(options, schema, files)
@@ -154,7 +154,8 @@ def synthesize_linked(options: argparse.Namespace, schema: LinkedSchema) -> None
         raise KeyboardInterrupt
 
 
-def _check_options(options: argparse.Namespace) -> None:
+def check_flat_options(options: argparse.Namespace) -> None:
+    """Raise ArgumentError if an option was given that is for a single table, or no budget."""
     for name in FLAT_ONLY:
         if getattr(options, name, None) not in (None, [], False):
             raise ArgumentError(f"--{name.replace('_', '-')} is for a single table; linked tables do not have it.")
@@ -245,6 +246,22 @@ def _ledger_json(ledgers: Mapping[str, Any]) -> Any:
     """Return the ledger of the only run, or those of several runs by table."""
     held = {name: ledger.to_json() for name, ledger in ledgers.items()}
     return held.get("", held)
+
+
+# -- plan -------------------------------------------------------------------------------------------------------------
+
+
+def show_linked_plan(options: argparse.Namespace, schema: LinkedSchema) -> None:
+    """Run `pgmest plan` on a schema of linked tables."""
+    from pgmest.cli.budget import parameters_of
+    from pgmest.synthesizer.linked import linked_mechanism
+    from pgmest.synthesizer.linked_plan import plan_linked
+
+    check_flat_options(options)
+    budget = {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
+    mechanism = linked_mechanism(options.mechanism, budget, parameters_of(options))
+    plan = plan_linked(schema, mechanism, options.records_expected)
+    show(json.dumps(plan.to_json()) if options.json else plan)
 
 
 # -- compare ----------------------------------------------------------------------------------------------------------

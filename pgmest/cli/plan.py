@@ -11,6 +11,7 @@ from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
 from pgmest.cli.cliques import matters_of, matters_option, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say, show
 from pgmest.cli.facts import unit_in_words
+from pgmest.cli.linked import show_linked_plan
 from pgmest.cli.paths import InputFile
 from pgmest.errors import ArgumentError, listed
 
@@ -31,6 +32,9 @@ help. Runs on real tables had errors within a factor of 2 of the planned ones, o
 Every other mechanism is rehearsed on made-up records, for at most --most-seconds. The output has, for each measured
 table, its cells, the standard deviation of the noise in records, the average number of records in a cell, and the share
 of records that the noise alone would move. An adaptive mechanism may measure other tables of the real records.
+
+For a schema of linked tables, --records-expected is the number of rows of the root, such as households. The plan is a
+rehearsal on made-up tables, with the errors to expect of sizes, of each table, and of what binds rows to one another.
 
 Lines with "!" name problems to consider before any budget is spent.
 {MECHANISM_HELP}"""
@@ -55,7 +59,7 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.mechanisms.registry import check_weighing
     from pgmest.mechanisms.rehearsal import rehearse
     from pgmest.privacy import AddRemove
-    from pgmest.schema import Schema
+    from pgmest.schema import LinkedSchema, Schema
     from pgmest.synthesizer.drafting import SHARE, after_buying
     from pgmest.synthesizer.schema_checks import with_schema
     from pgmest.tables.domain import Domain
@@ -64,11 +68,15 @@ def _run(options: argparse.Namespace) -> None:
     unit = None
     if options.records_expected < 1:
         raise ArgumentError.of("--records-expected", options.records_expected, "an integer of at least 1")
+    is_domain = Path(options.schema).suffix.lower() == ".json"
+    schema = None if is_domain else Schema.load(options.schema)
+    if isinstance(schema, LinkedSchema):
+        show_linked_plan(options, schema)
+        return
     mechanism = mechanism_of(options)
-    if Path(options.schema).suffix.lower() == ".json":
+    if schema is None:
         domain = Domain.load(options.schema)
     else:
-        schema = Schema.load(options.schema)
         if schema.bought:
             mechanism = after_buying(mechanism, schema, options.buy_bounds)
             share = SHARE if options.buy_bounds is None else options.buy_bounds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,8 @@ import numpy as np
 
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.names import other_names, renamed
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, listed
+from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.schema.linked.check import LinkedCheck
 from pgmest.schema.linked.decoding import check_fits
 from pgmest.schema.linked.schema import LinkedSchema
@@ -117,8 +118,11 @@ def linked_mechanism(mechanism: Any, budget: Mapping[str, Any], parameters: Mapp
         return mechanism
     if mechanism.lower() != "lamp":
         raise ArgumentError.of("mechanism", mechanism, "lamp, the mechanism for linked tables")
-    linked: Any = importlib.import_module("pgmest.mechanisms.linked")
-    return linked.LinkedLAMP(**budget, **parameters)
+    known = [field.name for field in dataclasses.fields(LinkedLAMP)]
+    for name in parameters:
+        if name not in known:
+            raise ArgumentError(f"'{name}' is not a parameter of LinkedLAMP ({listed(known)}).")
+    return LinkedLAMP(**budget, **parameters)
 
 
 def check_linked_options(matters: Any, workload: Any, buy_share: Any) -> None:

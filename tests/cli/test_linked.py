@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from pgmest.cli.main import main
@@ -84,6 +85,62 @@ def test_tables_are_compared_with_a_folder_of_others(folder, capsys):
 
 def synthesize(folder, *further):
     return ["synthesize", *given(folder), "--schema", folder / "survey.yaml", "--epsilon", "1", *further]
+
+
+TRIAL = ["--insecure-simulation", "--seed", "0"]
+
+
+def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    files = ["--report", "report.html", "--owner-report", "PRIVATE.html", "--spent", "spent.json", "--rows", "50"]
+    code, out, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", *files))
+    assert code == 0
+    assert "50 households, " in out
+    assert "one row of 'households' and all that hangs on it" in out
+    assert "NOT private" in err
+    households, persons = (pd.read_csv(folder / "new" / f"{name}.csv") for name in ("households", "persons"))
+    assert set(persons["hid"]) == set(households["hid"])
+    assert persons.groupby("hid").size().tolist() == households["persons"].tolist()
+    assert persons.loc[persons["role"] == "head", "hid"].tolist() == households["hid"].tolist()
+    assert json.loads((folder / "spent.json").read_text())
+    assert "The promise of privacy" in (folder / "report.html").read_text()
+    assert "within" in (folder / "PRIVATE.html").read_text()
+    code, out, _ = run(capsys, "check", "new", "survey.yaml")
+    assert "All rows join, and no rule is broken." in out
+    code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))
+    assert code == 1
+    assert "exists already: name another folder, or add --overwrite" in err
+
+
+def test_parquet_stays_parquet_and_json_has_the_facts(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    for name, frame in survey_of(60).items():
+        (folder / "in").mkdir(exist_ok=True)
+        frame.to_parquet(folder / "in" / f"{name}.parquet")
+    budget = ["--schema", "survey.yaml", "--rho", "0.1", "--out", "new/", "--json"]
+    code, out, _ = run(capsys, "synthesize", "in", *budget, *TRIAL)
+    assert code == 0
+    facts = json.loads(out)
+    assert facts["rows"]["households"] == len(pd.read_parquet(folder / "new" / "households.parquet"))
+    assert facts["protected"].startswith("one row of 'households'")
+    assert facts["rho"] == 0.1
+    assert not facts["private"]
+    assert pd.read_parquet(folder / "new" / "persons.parquet").columns.tolist() == ["age", "role", "hid"]
+
+
+def test_a_plan_needs_no_tables(folder, capsys):
+    arguments = ["plan", folder / "survey.yaml", "--epsilon", "1", "--records-expected", "200"]
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "rehearsed on 200 made-up units" in out
+    assert "within_alike" in out
+    code, out, _ = run(capsys, *arguments, "--json")
+    plan = json.loads(out)
+    assert plan["units_rehearsed"] == 200
+    assert 0 < plan["errors"]["persons"]["marginals"] < 1
+    code, _, err = run(capsys, *arguments[:2], "--epsilon", "1", "--matters", "age,role")
+    assert code == 1
+    assert "--matters is for a single table" in err
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import pgmest as pg
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import ArgumentError, SchemaError
+from pgmest.evaluation.reports.linked import statement_of
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.schema import LinkedSchema
 
@@ -110,6 +111,27 @@ def test_names_that_are_no_texts_come_back():
     given = survey_of(4)
     given["persons"] = given["persons"].rename(columns={"age": 7})
     assert list(pg.Synthesizer(Redrawn()).fit(given, schema).sample(seed=0)["persons"].columns) == [7, "role", "hid"]
+
+
+def test_lamp_makes_tables_that_join_and_states_what_it_protects():
+    synthesizer = pg.Synthesizer(epsilon=3.0, backend="simulation").fit(survey_of(200), SURVEY_SCHEMA, seed=0)
+    tables = synthesizer.sample(seed=0)
+    households, persons = tables["households"], tables["persons"]
+    assert 100 < len(households) < 300
+    assert persons["hid"].isin(households["hid"]).all()
+    assert (persons[persons["role"] == "head"]["hid"].to_numpy() == households["hid"].to_numpy()).all()
+    statement = statement_of(synthesizer.result_, SURVEY_SCHEMA)
+    assert (statement.epsilon, statement.delta, statement.insecure) == (3.0, 1e-9, True)
+    assert not any(rule.broken(SURVEY_SCHEMA.encode(tables)).any() for rule in SURVEY_SCHEMA.rules)
+    assert synthesizer.ledger_.insecure
+    with pytest.raises(ArgumentError, match="'bakend' is not a parameter of LinkedLAMP"):
+        pg.Synthesizer(epsilon=1.0, bakend="simulation").fit(survey_of(4), SURVEY_SCHEMA)
+
+
+def test_a_unit_that_the_mechanism_does_not_know_is_refused():
+    schema = LinkedSchema.parse(SURVEY + "unit: persons")
+    with pytest.raises(ArgumentError, match="the unit 'households'"):
+        pg.Synthesizer(epsilon=1.0, backend="simulation").fit(survey_of(4), schema)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pgmest.errors import DataError, plural
 from pgmest.evaluation.linked_errors import CLASSES, LinkedErrors, linked_errors
 from pgmest.evaluation.reports.page import notice, page, paragraph, picture, pictures, section, table
 from pgmest.evaluation.reports.release import cost, promise
-from pgmest.evaluation.reports.report import PRIVATE_NOTICE, PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC_PAGE
+from pgmest.evaluation.reports.report import PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC_PAGE
 from pgmest.plots.style import text_drawn_by_reader
 from pgmest.privacy.statement import PrivacyStatement
 
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 SHOWN, DRAWN = 20, 24
 """The most errors that are listed, and the most attributes of a table that are drawn."""
 
+PRIVATE_NOTICE = (
+    "For the data owner's eyes only. This page compares the release with the private tables, without noise. The "
+    "numbers and pictures below are not protected: do not publish them. Synthesizer.report makes a page that may be "
+    "published."
+)
 MEANING = (
     "An error is the share of the rows that would have to be moved to make two tables equal (total variation "
     "distance): 0 is perfect, 1 has nothing in common. Each number is the mean over what its class compares."
