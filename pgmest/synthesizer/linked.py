@@ -16,6 +16,7 @@ from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.schema.linked.check import LinkedCheck
 from pgmest.schema.linked.decoding import check_fits
+from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.schema.type_check import check_types
 
@@ -83,7 +84,7 @@ class LinkedFit:
         """Return synthetic tables by name; see `Synthesizer.sample`."""
         if given is not None:
             raise ArgumentError("given= completes rows of a single table; linked tables are drawn as a whole.")
-        linked = self.result.sample(units, seed=generator)
+        linked = possible_rows(self.schema, self.result.sample(units, seed=generator), generator)
         tables = self.schema.decode(linked, generator, written=written)
         return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
 

@@ -128,6 +128,17 @@ def test_lamp_makes_tables_that_join_and_states_what_it_protects():
         pg.Synthesizer(epsilon=1.0, bakend="simulation").fit(survey_of(4), SURVEY_SCHEMA)
 
 
+def test_constraints_of_a_table_hold_whatever_the_mechanism_does():
+    given = survey_of(40)
+    given["persons"].loc[given["persons"]["role"] == "child", "role"] = ["child", "other"] * 30
+    text = SURVEY.replace("    within:", "    constraints: [{impossible: {role: other, age: {max: 9}}}]\n    within:")
+    synthesizer = pg.Synthesizer(Redrawn()).fit(given, LinkedSchema.parse(text))
+    assert ((given["persons"]["role"] == "other") & (given["persons"]["age"] < 10)).any()
+    for seed in range(3):
+        persons = synthesizer.sample(seed=seed)["persons"]
+        assert not ((persons["role"] == "other") & (persons["age"] < 10)).any()
+
+
 def test_a_unit_that_the_mechanism_does_not_know_is_refused():
     schema = LinkedSchema.parse(SURVEY + "unit: persons")
     with pytest.raises(ArgumentError, match="the unit 'households'"):

@@ -7,6 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pgmest._base.files import write_atomically
 from pgmest._base.html import html_text
 from pgmest._base.version import __version__
@@ -19,6 +21,7 @@ from pgmest.evaluation.reports.release import cost, promise
 from pgmest.evaluation.reports.report import PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC_PAGE
 from pgmest.plots.style import text_drawn_by_reader
 from pgmest.privacy.statement import PrivacyStatement
+from pgmest.schema.linked.possible_rows import possible_rows
 
 if TYPE_CHECKING:
     from pgmest.schema import LinkedSchema
@@ -67,7 +70,9 @@ def linked_report(
     """
     if real is None and check is not None:
         raise DataError("check= is of the private tables, so it needs real=, which makes the page private.")
-    made = result if isinstance(result, LinkedDataset) else result.sample(seed=seed)
+    made = result
+    if not isinstance(result, LinkedDataset):
+        made = possible_rows(schema, result.sample(seed=seed), np.random.default_rng(seed))
     labels = labels_of(schema)
     stated = hasattr(result, "promise") and bool(ledgers_of(result))
     parts = [*([promise(statement_of(result, schema))] if stated else []), _released(made, schema)]
