@@ -7,8 +7,18 @@ from typing import Any
 
 from pgmest.errors import ImpossibleModelError, ModelTooLarge, PgmestError
 from pgmest.estimation.estimate import refit_of
+from pgmest.models.base import ModelBase
+from pgmest.models.errors.known import KnownErrors
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
+
+
+def with_known_errors(model: Any, curator: Curator) -> Any:
+    """Return a model of another kind, which then knows the noisy answers of the curator."""
+    if isinstance(model, ModelBase) and model.known_errors is None and curator.measurements:
+        measurements = tuple(m for m in curator.measurements if set(m.clique) <= set(model.domain))
+        model.knows(KnownErrors(measurements, model.total_stddev or 0.0, selections=curator.selections))
+    return model
 
 
 def with_refit(model: Any, curator: Curator) -> Any:
@@ -19,7 +29,7 @@ def with_refit(model: Any, curator: Curator) -> Any:
     model gets the curator's selections, which say which marginals were compared with it and not chosen.
     """
     if not isinstance(model, Model):
-        return model
+        return with_known_errors(model, curator)
     if curator.selections:
         model = dataclasses.replace(model, selections=curator.selections)
     if model.refit is not None or not curator.measurements:

@@ -19,6 +19,7 @@ from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism
+    from pgmest.models.intervals import Interval
     from pgmest.models.uncertainty import Uncertainty
 
 
@@ -112,18 +113,35 @@ class Result:
         shape = dict(zip(query.attributes, query.answer_shape, strict=True))
         return Factor(shape, query.apply(self.model.project(query.attributes)))
 
-    def uncertainty(self, query: Any, **options: Any) -> Uncertainty:
-        """Return standard errors and intervals of an answer, as `Model.uncertainty` does, with its options.
+    def interval(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        **options: Any,
+    ) -> Interval:
+        """Return the ends of an answer, in counts, as `pgmest.interval`, with its arguments.
 
-        They account for the noise of the measurements, but not for the selection of the measured marginals, nor for
-        dependence that was not measured.
+        They account for the noise of the measurements, for shrinkage, and for dependence that was not measured.
 
         Raises:
-            ArgumentError: if the model is of a kind without error bars; or as for `Model.uncertainty`.
+            ArgumentError: if the model is not one of pgmest's; or as for `pgmest.interval`.
+            QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
         """
-        if not hasattr(self.model, "uncertainty"):
-            raise ArgumentError(f"a {type(self.model).__name__} has no error bars; a pgmest.Model has.")
-        return self.model.uncertainty(query, **options)
+        return self._with_errors("interval").interval(query, clique, given, **options)
+
+    def uncertainty(self, query: Any, *arguments: Any, **options: Any) -> Uncertainty:
+        """Return the standard errors of an answer, as the method `uncertainty` of the model, with its arguments.
+
+        Raises:
+            ArgumentError: if the model is not one of pgmest's; or as for the model's method.
+        """
+        return self._with_errors("uncertainty").uncertainty(query, *arguments, **options)
+
+    def _with_errors(self, method: str) -> Any:
+        if not hasattr(self.model, method):
+            raise ArgumentError(f"a {type(self.model).__name__} has no {method}(...); a model of pgmest has.")
+        return self.model
 
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
         """Return synthetic records; by default as many as the model's estimated total, never the true number."""

@@ -23,7 +23,9 @@ from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
+    from pgmest.models.errors.known import KnownErrors
     from pgmest.models.intervals import Interval
+    from pgmest.models.uncertainty import Uncertainty
     from pgmest.solvers.report import EstimationReport, MaybeNone
 
 
@@ -41,6 +43,9 @@ class ModelBase(ABC):
     total: float
     total_stddev: float | None = None
     report: EstimationReport | MaybeNone = None
+
+    zeros_are_impossible: ClassVar[bool] = False
+    """Whether cells that the model gives no records are impossible, rather than unlikely."""
 
     refittable_by: ClassVar[str] = ""
     """The call that makes a `Model`, which has error bars, of the same answers; empty for a kind that has them."""
@@ -83,9 +88,29 @@ class ModelBase(ABC):
         """Note why the model has no error bars."""
         object.__setattr__(self, "_no_error_bars", reason)
 
+    @property
+    def known_errors(self) -> KnownErrors | None:
+        """The noisy answers behind the model and what else is known of its errors; None if nothing is.
+
+        A mechanism notes them; otherwise they are the measurements of an estimate.
+        """
+        noted = self.__dict__.get("_known_errors")
+        measurements = getattr(self, "measurements", None)
+        if noted is not None or not measurements:
+            return noted
+        from pgmest.models.errors.known import KnownErrors
+
+        return KnownErrors(tuple(measurements), self.total_stddev or 0.0, selections=getattr(self, "selections", ()))
+
+    def knows(self, known: KnownErrors) -> Self:
+        """Note the noisy answers behind the model, from which its intervals are made; return the model."""
+        object.__setattr__(self, "_known_errors", known)
+        self.__dict__.pop("_error_model", None)
+        return self
+
     def _noted(self) -> dict[str, Any]:
         """Return the noted facts and reasons, which pickles keep besides the fields."""
-        return {name: self.__dict__[name] for name in ("_about", "_no_error_bars") if name in self.__dict__}
+        return {name: self.__dict__[name] for name in ("_about", "_no_error_bars", "_known_errors") if name in self.__dict__}
 
     # -- what each kind of model gives ------------------------------------------------------------------------------
 
@@ -223,7 +248,7 @@ class ModelBase(ABC):
         given: Mapping[str, int] | None = None,
         *,
         level: float = 0.95,
-        kind: Literal["auto", "noise", "posterior", "bounds"] = "auto",
+        kind: Literal["auto", "errors", "noise", "posterior", "bounds"] = "auto",
         about: Literal["table", "population"] = "table",
     ) -> Interval:
         """Return the ends of an answer, in counts, as `pgmest.interval`, which explains the arguments.
@@ -231,8 +256,8 @@ class ModelBase(ABC):
         Args:
             query, clique, given: as for `answer`, one query; or attributes, for their marginal; or a function.
             level: the probability that goes with the ends.
-            kind: "noise" (standard errors from fresh noise), "posterior" (credible intervals), "bounds" (all compatible
-                tables), or "auto".
+            kind: "errors" (noise, shrinkage and dependence that was not measured), "noise" (standard errors from fresh
+                noise), "posterior" (credible intervals), "bounds" (all compatible tables), or "auto".
             about: the "table" that was measured, or the "population" from which it was drawn.
 
         Raises:
@@ -243,6 +268,21 @@ class ModelBase(ABC):
         from pgmest.models.error_bars import interval
 
         return interval(self, query, clique, given, level=level, kind=kind, about=about)
+
+    def uncertainty(
+        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
+    ) -> Uncertainty:
+        """Return the standard error of an answer from drawn errors, as the intervals of kind "errors".
+
+        Args:
+            query, clique, given: as for `interval`.
+
+        Raises:
+            ArgumentError, QueryError, UnknownAttributeError, ...: as for `interval`.
+        """
+        from pgmest.models.errors.drawn_intervals import drawn_answers
+
+        return drawn_answers(self, query, clique, given).uncertainty()
 
     # -- text -------------------------------------------------------------------------------------------------------
 

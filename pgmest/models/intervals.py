@@ -9,7 +9,7 @@ from typing import Any
 from pgmest.errors import ArgumentError
 from pgmest.tables.factor import Factor
 
-KINDS = ("auto", "noise", "posterior", "bounds")
+KINDS = ("auto", "errors", "noise", "posterior", "bounds")
 """The kinds of intervals; `pgmest.interval` explains them."""
 
 WHOLE = 1e-6
@@ -22,10 +22,10 @@ class Interval:
 
     Attributes:
         low, high: the ends.
-        level: the probability that goes with the ends: the coverage for "noise", the posterior probability for
-            "posterior", and for "bounds" the probability that the noise of all measurements is inside the assumed
+        level: the probability that goes with the ends: the coverage for "errors" and "noise", the posterior probability
+            for "posterior", and for "bounds" the probability that the noise of all measurements is inside the assumed
             boxes.
-        kind: "noise", "posterior" or "bounds".
+        kind: "errors", "noise", "posterior" or "bounds".
         about: "table" or "population".
         basis: the evidence behind the interval:
             - "measured": one measured clique contains all attributes of the query. Sums of its cells were checked

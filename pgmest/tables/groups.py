@@ -1,4 +1,4 @@
-"""Groups of codes: ranges of consecutive codes of an attribute that are counted together."""
+"""Groups of codes, ranges of consecutive codes of an attribute that are counted together, and of cells."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def summed(table: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
             starts = np.flatnonzero(np.diff(labels, prepend=-1))
             table = np.add.reduceat(table, starts, axis=axis)
     return table
+
+
+def magnitude_classes(counts: np.ndarray) -> np.ndarray:
+    """Return the order of magnitude of each cell, numbered among those that occur.
+
+    >>> magnitude_classes(np.array([1.0, 100.0, 1.5])).tolist()
+    [0, 1, 0]
+    """
+    order = np.floor(np.log2(np.maximum(counts, 1e-6))).astype(np.int64)
+    return np.unique(order, return_inverse=True)[1].reshape(order.shape)

@@ -15,12 +15,12 @@ import numpy as np
 
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.dependence import Dependence, SystematicDependence, sampling_spread
-from pgmest.mechanisms.lamp.groups import magnitude_classes
 from pgmest.mechanisms.lamp.query_errors import QueryErrors
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.tables.domain import Clique
+from pgmest.tables.groups import magnitude_classes
 
 SHARE_GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 81)])
 """The shares at which expected errors are computed."""

@@ -14,7 +14,6 @@ import numpy as np
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, has_range_queries, read_grouping
 from pgmest.mechanisms.lamp.groups import disaggregated
-from pgmest.mechanisms.lamp.mixture import learned_weights
 from pgmest.mechanisms.lamp.one_way_evidence import OneWayEvidence
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
@@ -26,6 +25,7 @@ from pgmest.mechanisms.lamp.shrinkage import (
     shrunk_triple,
     significantly_negative,
 )
+from pgmest.models.errors.mixture import learned_weights
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed

@@ -42,16 +42,6 @@ def _halves(cumulative: np.ndarray, start: int, end: int) -> list[tuple[int, int
     return [(start, cut), (cut, end)]
 
 
-def magnitude_classes(counts: np.ndarray) -> np.ndarray:
-    """Return the order of magnitude of each cell, numbered among those that occur.
-
-    >>> magnitude_classes(np.array([1.0, 100.0, 1.5])).tolist()
-    [0, 1, 0]
-    """
-    order = np.floor(np.log2(np.maximum(counts, 1e-6))).astype(np.int64)
-    return np.unique(order, return_inverse=True)[1].reshape(order.shape)
-
-
 def common_refinement(groups: Sequence[np.ndarray], count: int) -> np.ndarray:
     """Return the coarsest grouping into ranges that refines all given ones."""
     cuts = np.zeros(count, dtype=np.int64)

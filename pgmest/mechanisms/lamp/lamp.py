@@ -28,15 +28,16 @@ from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
-from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
+from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of, total_of
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.result import Outcome
+from pgmest.models.errors.known import KnownErrors
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
 from pgmest.tables.clique_vector import CliqueVector
-from pgmest.tables.domain import Domain, as_domain
+from pgmest.tables.domain import Clique, Domain, as_domain
 
 FRACTION = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 
@@ -145,7 +146,9 @@ class LAMP(Mechanism):
         }
         if rounds.possible is not None and rounds.possible.others:
             details["rejected_zeros"] = tuple(map(repr, rounds.possible.others))
-        return Outcome(self._model(curator, rounds.evidence, rng), details)
+        model = self._model(curator, rounds.evidence, rng)
+        dependence = {pair: found.whole for pair, found in rounds.dependence.items()}
+        return Outcome(with_known(model, curator, dependence), details)
 
     def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> BudgetPlan:
         """Return what the budget can achieve on a table of a given size, before any data is seen; print the result.
@@ -189,7 +192,7 @@ class LAMP(Mechanism):
             return None
         possible = PossibleCells.of(curator.domain, curator.structural_zeros, self.max_megabytes)
         evidence = evidence_of(curator, PublicTables.of(self.prior, curator.domain), possible=possible)
-        return self._model(curator, evidence, np.random.default_rng(0))
+        return with_known(self._model(curator, evidence, np.random.default_rng(0)), curator, {})
 
     def _model(self, curator: Curator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
         stage("fitting the model")
@@ -212,3 +215,10 @@ class LAMP(Mechanism):
             if time_left() < MODELS * (time.perf_counter() - started):
                 return model
         return GroupedModel.of(cross_fitted(evidence, self.max_megabytes), self.max_megabytes)
+
+
+def with_known(model: SupportModel, curator: Curator, dependence: Mapping[Clique, float]) -> SupportModel:
+    """Note the answers behind a model, and the estimated dependence of tables that were not measured, for intervals."""
+    _, stddev = total_of(curator)
+    error = stddev if math.isfinite(stddev) else model.total
+    return model.knows(KnownErrors(curator.measurements, error, dependence, max(model.total, 1.0)))

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from pgmest.mechanisms.lamp.candidates import interaction_fraction
-from pgmest.mechanisms.lamp.mixture import shrinkage_risk, shrunk
 from pgmest.mechanisms.lamp.shrinkage import significantly_negative
+from pgmest.models.errors.mixture import shrinkage_risk, shrunk
 from pgmest.synthesis.consistency import norm_sub
 
 ROUNDS = 100

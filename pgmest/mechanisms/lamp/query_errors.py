@@ -15,8 +15,8 @@ from itertools import product
 
 import numpy as np
 
-from pgmest.mechanisms.lamp.groups import magnitude_classes
 from pgmest.mechanisms.lamp.workload_demand import evenly_spaced
+from pgmest.tables.groups import magnitude_classes
 
 MOST_ROWS = 64
 """The largest number of queries about a marginal; if there are more, a sample represents them."""

@@ -54,11 +54,11 @@ def evidence_of(
     possible: PossibleCells | None = None,
 ) -> Evidence:
     """Return the evidence from all measurements, the public tables of `public_pairs`, and the structural zeros."""
-    total, _ = _total_of(curator)
+    total, _ = total_of(curator)
     return Evidence.of(curator.measurements, curator.domain, total, public, public_pairs, possible)
 
 
-def _total_of(curator: Curator) -> tuple[float, float]:
+def total_of(curator: Curator) -> tuple[float, float]:
     """Return the number of records and its standard error, estimated from all answers that determine it."""
     from pgmest.solvers.total import estimate_total
 
@@ -202,7 +202,7 @@ class Rounds(ScoredRounds):
 
     def _one_way_candidates(self) -> Iterable[CandidateMarginal]:
         """Yield the candidates for the number of records, if it is not public, and for all attributes."""
-        _, stddev = _total_of(self.curator)
+        _, stddev = total_of(self.curator)
         if stddev > 0:
             yield total_candidate(stddev, self.noise_model)
         for name in self.demand.attributes:

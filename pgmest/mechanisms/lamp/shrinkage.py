@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from pgmest.mechanisms.lamp.candidates import interaction_fraction
-from pgmest.mechanisms.lamp.mixture import NOTHING_KNOWN, PriorMixture, shrunk
+from pgmest.models.errors.mixture import NOTHING_KNOWN, PriorMixture, shrunk
 from pgmest.synthesis.consistency import norm_sub
 
 Name = TypeVar("Name", bound=Hashable)

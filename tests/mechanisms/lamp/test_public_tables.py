@@ -11,9 +11,9 @@ from pgmest.evaluation import workload_error
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms import LAMP
 from pgmest.mechanisms.lamp.evidence import Evidence
-from pgmest.mechanisms.lamp.mixture import shrinkage_risk, shrunk
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate, nearer_to_public
 from pgmest.mechanisms.lamp.public_tables import PublicTables
+from pgmest.models.errors.mixture import shrinkage_risk, shrunk
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
 PUBLIC, PRIVATE = CENSUS.take(slice(0, 5000)), CENSUS.take(slice(5000, 25_000))

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pgmest.mechanisms.lamp.mixture import NOTHING_KNOWN, PriorMixture, learned_weights, shrunk
 from pgmest.mechanisms.lamp.shrinkage import NoisyPair, ipf, ipf_two_way
+from pgmest.models.errors.mixture import NOTHING_KNOWN, PriorMixture, learned_weights, shrunk
 
 
 def l1(a, b):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
-from pgmest.mechanisms.lamp.groups import magnitude_classes
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
+from pgmest.tables.groups import magnitude_classes
 
 DISTANCES = 2.0 ** -np.arange(11)
 EXPONENTS = (0.5, 0.75, 1.0)

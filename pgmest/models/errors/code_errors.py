@@ -1,0 +1,99 @@
+"""CodeErrors: the errors of a one-way marginal, from all answers that determine it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.models.errors.counts_prior import count_moments
+from pgmest.models.errors.table_answers import TableAnswer
+
+MOST_CODES = 1_000
+"""The largest number of codes whose errors have a covariance matrix; with more, the errors are independent."""
+WIDE = 2.0
+"""The standard deviation of the prior of a count, in counts: wide, as it matters for codes counted together only."""
+KNOWN = 1e-3
+"""The standard error of a known number of records, in standard deviations of the answers' noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodeErrors:
+    r"""The errors of the counts of codes.
+
+    An answer with noise $\epsilon_i$ is shrunk by the factor $w_i$, so that its error is $w_i \epsilon_i$, minus the
+    part of the deviation from the prior that shrinkage loses, plus the error of the prior's mean, which many codes
+    share.
+
+    Attributes:
+        stddev: the standard deviation of the noise in each count, shape (codes,).
+        kept: the factor w of each code.
+        root: a square root of the covariance of the noise, shape (codes, codes); None for independent noise.
+    """
+
+    stddev: np.ndarray
+    kept: np.ndarray
+    root: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls, answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float
+    ) -> CodeErrors:
+        """Combine the answers about an attribute.
+
+        Args:
+            answers: the answers about this attribute alone.
+            counts: the model's counts.
+            total: the model's number of records.
+            total_stddev: the standard error of the number of records.
+        """
+        size = len(counts)
+        if not answers or size == 1:
+            return cls(np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts), np.ones(size))
+        if size > MOST_CODES:
+            values, stddev, root = _independent(answers, counts)
+        else:
+            values, root = _combined(answers, counts, total, total_stddev)
+            stddev = np.sqrt(np.maximum(np.square(root).sum(axis=1), 1e-12))
+        _, variance = count_moments(values, stddev)
+        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root)
+
+    def draws(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Draw errors, shape (count, codes)."""
+        first, second = generator.standard_normal((2, count, len(self.stddev)))
+        noise = first * self.stddev if self.root is None else first @ self.root.T
+        lost = 1 - self.kept
+        common = noise @ lost / max(float(lost.sum()), 1e-12)
+        own = np.sqrt(self.kept * lost) * self.stddev * second
+        return self.kept * noise + own + lost * common[:, None]
+
+
+def _combined(
+    answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best linear estimate of the counts, and a square root of the covariance of its errors."""
+    least = min(answer.stddev for answer in answers)
+    error = max(total_stddev, KNOWN * least)
+    before = 1 / np.square(WIDE * np.maximum(counts, least))
+    precision = np.diag(before) + 1 / error**2
+    sums = before * counts + total / error**2
+    for answer in answers:
+        (side,) = answer.sides
+        rows = (np.eye(side.groups) if side.matrix is None else side.matrix)[:, side.labels] / answer.stddev
+        precision += rows.T @ rows
+        sums += rows.T @ (answer.values / answer.stddev)
+    values, vectors = np.linalg.eigh(precision)
+    root = vectors / np.sqrt(np.maximum(values, 1e-300))
+    return root @ (root.T @ sums), root
+
+
+def _independent(answers: Sequence[TableAnswer], counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:
+    """Return the mean of the answers about single codes, and its standard deviation; the model's counts without any."""
+    whole = [answer for answer in answers if answer.sides[0].matrix is None and answer.sides[0].groups == len(counts)]
+    if not whole:
+        return counts, np.maximum(counts, 1.0), None
+    precision = sum(1 / answer.stddev**2 for answer in whole)
+    values = sum(answer.values[answer.sides[0].labels] / answer.stddev**2 for answer in whole) / precision
+    return values, np.full(len(counts), 1 / math.sqrt(precision)), None

@@ -1,0 +1,193 @@
+"""Intervals and standard errors of an answer, from drawn errors of the table that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, cast
+
+import numpy as np
+
+from pgmest.errors import ArgumentError, count_text
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.base import ModelBase
+from pgmest.models.errors.error_model import ErrorModel
+from pgmest.models.intervals import Interval
+from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names
+from pgmest.models.protocol import EstimatedModel
+from pgmest.models.uncertainty import Uncertainty
+from pgmest.queries import Kron, LinearQuery, MatrixQuery
+from pgmest.tables.domain import Clique
+from pgmest.tables.evidence import checked_evidence
+from pgmest.tables.factor import Factor
+
+MOST_CELLS = 500_000
+"""The largest number of cells of a table whose errors are drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnAnswers:
+    """An answer of a model, and what it would be in plausible true tables.
+
+    Attributes:
+        answer: the model's answer.
+        errors: the draws' differences from it, shape (draws, *answer.shape).
+        linear: whether the answer is a linear function of the table.
+        least: 0 for answers that cannot be negative, else minus infinity.
+        basis: "measured" if one noisy table has all attributes, else "dependence".
+    """
+
+    answer: Factor
+    errors: np.ndarray
+    linear: bool
+    least: float
+    basis: str
+
+    def stddev(self) -> Factor:
+        """Return the root-mean-square error."""
+        return Factor.owning(self.answer.domain, np.sqrt(np.mean(np.square(self.errors), axis=0)))
+
+    def interval(self, level: float, about: str) -> Interval:
+        """Return the ends that contain the truth with probability `level`.
+
+        They are z standard errors from the answer. If the answer is no linear function of the table, they also contain
+        this share of the draws.
+        """
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * self.stddev().values
+        low, high = self.answer.values - reach, self.answer.values + reach
+        if not self.linear:
+            ends = np.quantile(self.errors, [0.5 - level / 2, 0.5 + level / 2], axis=0) + self.answer.values
+            low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
+        low = np.minimum(np.maximum(low, self.least), self.answer.values)
+        made = (Factor.owning(self.answer.domain, end) for end in (low, high))
+        return Interval(*made, level, "errors", about, self.basis)
+
+    def uncertainty(self) -> Uncertainty:
+        """Return the standard error; the bias is unknown, and 0."""
+        bias = Factor.owning(self.answer.domain, np.zeros(self.answer.values.shape))
+        return Uncertainty(self.answer, self.stddev(), bias, len(self.errors))
+
+
+def drawn_answers(
+    model: ModelBase,
+    query: Any,
+    clique: Iterable[str] | str | None = None,
+    given: Mapping[str, int] | None = None,
+    *,
+    about: str = "table",
+    seed: int = 0,
+) -> DrawnAnswers:
+    """Draw plausible true answers to a query.
+
+    Args:
+        model: a model with measurements.
+        query, clique, given: as for `pgmest.interval`.
+        about: "table", or "population" to add the sampling error of the table.
+        seed: the seed of the draws.
+
+    Raises:
+        ArgumentError: the model has no known errors, the query is a function of a model, or the table is too large.
+        QueryError, UnknownAttributeError, ...: as for `Model.answer`.
+    """
+    errors = error_model_of(model)
+    domain = model.domain
+    names = attributes_of(query, clique, domain)
+    if names is None:
+        raise ArgumentError(
+            "the attributes that a function of a model reads are unknown: name them by clique= and make it a function "
+            'of their table, or choose kind="noise" or kind="posterior".'
+        )
+    evidence = checked_evidence(domain, given, names)
+    whole = domain.ordered((*names, *evidence))
+    if domain.size(whole) > MOST_CELLS:
+        raise ArgumentError(
+            f"the table of {', '.join(whole)} has {count_text(domain.size(whole))} cells, and intervals need at most "
+            f'{count_text(MOST_CELLS)}: ask about fewer attributes, or choose kind="noise".'
+        )
+    drawn = errors.draws(whole, seed=np.random.default_rng([seed, *domain.axes(whole)]))
+    table = errors.tables.table(whole)
+    if about == "population":
+        drawn = drawn + _sampling(np.maximum(table + drawn, 0.0), np.random.default_rng([seed, 1]))
+    view = _View(whole, names, evidence)
+    known = errors.is_measured(whole)
+    function = clique is not None and callable(query) and not isinstance(query, LinearQuery)
+    answer = answer_table(view.factor(domain, table), query, clique)
+    if function:
+        found = [answer_table(view.factor(domain, np.maximum(table + one, 0.0)), query, clique).values for one in drawn]
+        differences = np.stack(found) - answer.values
+    else:
+        differences = np.stack([answer_table(view.factor(domain, one), query, clique).values for one in drawn])
+    differences = np.where(np.isfinite(differences), differences, 0.0)
+    least = 0.0 if not function and _nonnegative(query) else -np.inf
+    return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence")
+
+
+def error_model_of(model: ModelBase) -> ErrorModel:
+    """Return the error model of a model, which is made at the first call.
+
+    Raises:
+        ArgumentError: the model does not know its measurements.
+    """
+    found = model.__dict__.get("_error_model")
+    if found is None:
+        known = model.known_errors
+        if known is None:
+            raise no_known_errors(model)
+        found = ErrorModel.of(cast(EstimatedModel, model), known)
+        object.__setattr__(model, "_error_model", found)
+    return found
+
+
+def no_known_errors(model: ModelBase) -> ArgumentError:
+    """Return the error that a model does not know its measurements, and which call gives one that does."""
+    kind, evidence = type(model).__name__, model.evidence
+    if evidence:
+        return ArgumentError(
+            f"this {kind} was conditioned on {', '.join(evidence)} and has lost its measurements: ask the model before, "
+            "with given=."
+        )
+    reason = f" ({model.no_error_bars})" if model.no_error_bars else ""
+    return ArgumentError(
+        f"this {kind} does not know the answers that it was made from{reason}, so it has no intervals: ask the model "
+        "that pgmest.estimate or a mechanism returned, or attach them: model.knows(pgmest.KnownErrors(measurements))."
+    )
+
+
+@dataclass(frozen=True)
+class _View:
+    """The part of a table that a query reads: the records with given codes."""
+
+    whole: Clique
+    names: Clique
+    evidence: Mapping[str, int]
+
+    def factor(self, domain: Any, table: np.ndarray) -> Factor:
+        """Return the marginal on `names` of the records with the given codes."""
+        part = table[tuple(self.evidence.get(name, slice(None)) for name in self.whole)]
+        left = [name for name in self.whole if name not in self.evidence]
+        return Factor.owning(domain.project(self.names), part.transpose([left.index(name) for name in self.names]))
+
+
+def _sampling(tables: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Draw sampling errors of tables, which leave the number of records as it is."""
+    errors = np.sqrt(tables) * generator.standard_normal(tables.shape)
+    flat, mass = errors.reshape(len(tables), -1), tables.reshape(len(tables), -1)
+    shift = flat.sum(axis=1, keepdims=True) * mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
+    return (flat - shift).reshape(tables.shape)
+
+
+def _nonnegative(query: Any) -> bool:
+    """Return whether no record lowers an answer."""
+    if isinstance(query, LinearMeasurement):
+        query = query.query
+    if query is None or is_names(query):
+        return True
+    if isinstance(query, Kron):
+        return all(_nonnegative(matrix) for matrix in query.matrices)
+    if isinstance(query, MatrixQuery | LinearQuery):
+        return query.rows * query.cells <= MOST_CELLS and bool(np.asarray(query.matrix()).min(initial=0.0) >= 0)
+    try:
+        return bool(np.asarray(query, dtype=np.float64).min(initial=0.0) >= 0)
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,209 @@
+"""ErrorModel: errors of a model's tables, drawn at random from what its measurements say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from pgmest.models.errors.code_errors import CodeErrors
+from pgmest.models.errors.known import KnownErrors
+from pgmest.models.errors.measured_tables import MeasuredTable, ShrunkTable, best_answer
+from pgmest.models.errors.mixture import learned_weights
+from pgmest.models.errors.model_tables import LEAST, ModelTables
+from pgmest.models.errors.table_answers import TableAnswer, read_answers
+from pgmest.models.errors.unseen import UnseenDependence
+from pgmest.models.protocol import EstimatedModel
+from pgmest.tables.domain import Clique
+
+MOST_NUMBERS = 6_000_000
+"""The largest number of drawn errors of a table, all draws together."""
+FEWEST, MOST = 40, 300
+"""The smallest and the largest number of draws."""
+SWEEPS = 2
+"""The number of times that errors of a table are made to agree with those of its margins."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorModel:
+    r"""How far the tables of a model may be from the true ones.
+
+    The error of a table has these parts:
+
+    - noise, where the table or its margins were measured, and what shrinkage towards the expected table loses
+      (`code_errors`, `measured_tables`);
+    - dependence that was not measured, or only over groups of codes: as large as scores or selections say, or else
+      as the weakest measured dependence between the attributes (`unseen`);
+    - sampling error of unmeasured tables: of the true records, and of the model's records if it has some.
+
+    Errors of a table agree with those of its margins. In a measured table, errors of margins are spread evenly, as
+    least squares does; in others, in proportion to the model's table.
+
+    Attributes:
+        tables: the model's marginals.
+        known: the public facts about its errors.
+        answers: the noisy tables.
+    """
+
+    tables: ModelTables
+    known: KnownErrors
+    answers: tuple[TableAnswer, ...]
+    _codes: dict[str, CodeErrors] = field(default_factory=dict)
+    _larger: dict[Clique, ShrunkTable | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: EstimatedModel, known: KnownErrors) -> ErrorModel:
+        """Create the error model of a model."""
+        return cls(ModelTables(model), known, read_answers(known.measurements, model.domain))
+
+    def draws(self, clique: Clique, count: int | None = None, seed: int | np.random.Generator = 0) -> np.ndarray:
+        """Draw errors of a table: plausible true counts are the model's plus such errors.
+
+        Args:
+            clique: the attributes, in the order of the domain.
+            count: the number of draws; by default as many as fit into memory, from 40 to 300.
+            seed: the seed of the draws, or their generator.
+
+        Returns:
+            an array of shape (count, *shape), in counts.
+        """
+        cells = max(1, self.tables.domain.size(clique))
+        count = int(np.clip(MOST_NUMBERS // cells, FEWEST, MOST)) if count is None else count
+        generator = np.random.default_rng(seed)
+        drawn = {(): self.known.total_stddev * generator.standard_normal(count)}
+        return self._draw(clique, count, generator, drawn)
+
+    def is_measured(self, clique: Clique) -> bool:
+        """Return whether a noisy table determines this table, at least over groups of codes."""
+        return bool(self._about(clique))
+
+    # -- draws ------------------------------------------------------------------------------------------------------
+
+    def _draw(
+        self, clique: Clique, count: int, generator: np.random.Generator, drawn: dict[Clique, np.ndarray]
+    ) -> np.ndarray:
+        """Draw errors of a table, which agree with those of its margins in `drawn`."""
+        if clique in drawn:
+            return drawn[clique]
+        if len(clique) == 1:
+            counts, errors = self.tables.counts(*clique), self._code_errors(*clique).draws(count, generator)
+            errors = np.where(self.tables.possible(clique), errors, 0.0)
+            left = drawn[()] - errors.sum(axis=1)
+            found = errors + left[:, None] * counts / max(float(counts.sum()), LEAST)
+        else:
+            margins = [
+                self._draw(clique[:axis] + clique[axis + 1 :], count, generator, drawn) for axis in range(len(clique))
+            ]
+            found = self._with_margins(clique, margins, count, generator)
+        drawn[clique] = found
+        return found
+
+    def _with_margins(
+        self, clique: Clique, margins: Sequence[np.ndarray], count: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Draw errors of the interaction of a table, and add those of its margins."""
+        allowed, measured = self.tables.allowed(clique), self.measured(clique)
+        even = 0.0
+        if measured is None:
+            errors = self._unmeasured(clique, allowed, count, generator)
+        else:
+            errors = self._measured(clique, measured, allowed, count, generator)
+            sides = zip(measured.answer.sides, allowed.shape, strict=True)
+            even = float(measured.kept.mean()) if all(side.are_codes(size) for side, size in sides) else 0.0
+        possible = self.tables.possible(clique)
+        evenly = possible.astype(np.float64)
+        for _ in range(SWEEPS):
+            for axis, wanted in enumerate(margins):
+                share = even * _shares(evenly, axis) + (1 - even) * _shares(allowed, axis)
+                errors = np.where(possible, errors, 0.0)
+                errors = errors + np.expand_dims(wanted - errors.sum(axis=axis + 1), axis + 1) * share
+        return errors
+
+    def _unmeasured(
+        self, clique: Clique, allowed: np.ndarray, count: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Draw sampling errors and dependence of a table that was not measured."""
+        errors = self._sampling_errors(clique, allowed, count, generator)
+        distance, bound = self.unseen.distance(clique), self.unseen.bound(clique)
+        if distance > 0:
+            errors = errors + self.unseen.draws(clique, distance, count, generator)
+        for axis in range(allowed.ndim):
+            errors = errors - errors.sum(axis=axis + 1, keepdims=True) * _shares(allowed, axis)
+        size = float(np.abs(errors).sum()) / count
+        return errors * min(1.0, bound / max(size, LEAST))
+
+    def _sampling_errors(
+        self, clique: Clique, allowed: np.ndarray, count: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        variances = allowed + self.tables.table(clique) * (self.tables.total / self.known.records)
+        return np.sqrt(variances) * generator.standard_normal((count, *allowed.shape))
+
+    def _measured(
+        self, clique: Clique, measured: ShrunkTable, allowed: np.ndarray, count: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Draw errors of a measured table; within groups, those of an unmeasured one."""
+        answer, errors = measured.answer, measured.draws(count, generator)
+        sides = list(zip(answer.sides, allowed.shape, strict=True))
+        if all(side.are_codes(size) for side, size in sides):
+            return errors
+        shares = allowed / np.maximum(answer.expanded(answer.grouped(allowed)), LEAST)
+        inside = self._sampling_errors(clique, allowed, count, generator)
+        fewest = min(side.groups for side, size in sides if not side.are_codes(size))
+        hidden = float(np.abs(measured.deviations).sum()) / fewest
+        if hidden > 0:
+            inside = inside + self.unseen.draws(clique, hidden, count, generator)
+        return (answer.expanded(errors) - answer.expanded(answer.grouped(inside))) * shares + inside
+
+    # -- what was measured ------------------------------------------------------------------------------------------
+
+    def _about(self, clique: Clique) -> list[TableAnswer]:
+        """Return what the answers say about a table."""
+        found = [answer.onto(clique) for answer in self.answers if set(clique) <= set(answer.clique)]
+        return [answer for answer in found if answer is not None]
+
+    def _code_errors(self, name: str) -> CodeErrors:
+        if name not in self._codes:
+            counts, total = self.tables.counts(name), self.tables.total
+            self._codes[name] = CodeErrors.of(self._about((name,)), counts, total, self.known.total_stddev)
+        return self._codes[name]
+
+    @cached_property
+    def _pairs(self) -> dict[Clique, ShrunkTable]:
+        """The measured pairs, shrunk by a prior that is learned from all of them."""
+        domain = self.tables.domain
+        pairs = {domain.ordered(pair) for answer in self.answers for pair in combinations(answer.clique, 2)}
+        found = {}
+        for pair in sorted(pairs, key=domain.axes):
+            answer = best_answer(self._about(pair))
+            if answer is not None:
+                found[pair] = MeasuredTable.of(answer, self.tables)
+        before = learned_weights([table.mixture for table in found.values()])
+        return {pair: table.shrunk(before) for pair, table in found.items()}
+
+    def measured(self, clique: Clique) -> ShrunkTable | None:
+        """Return the measured table of two attributes or more; None if it was not measured."""
+        if len(clique) == 2:
+            return self._pairs.get(clique)
+        if clique not in self._larger:
+            answer = best_answer(self._about(clique))
+            table = None if answer is None else MeasuredTable.of(answer, self.tables)
+            self._larger[clique] = None if table is None else table.shrunk(learned_weights([table.mixture]))
+        return self._larger[clique]
+
+    @cached_property
+    def unseen(self) -> UnseenDependence:
+        """The dependence that was not measured."""
+        deviations = {}
+        for pair, table in self._pairs.items():
+            allowed = self.tables.allowed(pair)
+            shares = allowed / np.maximum(table.answer.expanded(table.answer.grouped(allowed)), LEAST)
+            deviations[pair] = table.answer.expanded(table.deviations) * shares
+        return UnseenDependence(self.tables, deviations, self.known.dependence, self.known.selections)
+
+
+def _shares(table: np.ndarray, axis: int) -> np.ndarray:
+    """Return the share of each cell of a table in its sum along an axis."""
+    return table / np.maximum(table.sum(axis=axis, keepdims=True), LEAST)

@@ -1,0 +1,32 @@
+"""KnownErrors: the public facts from which the errors of a model's tables are estimated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.selection import PaidSelection
+from pgmest.tables.domain import Clique
+
+
+@dataclass(frozen=True, eq=False)
+class KnownErrors:
+    """The noisy answers behind a model, and what its mechanism learned about tables that it did not measure.
+
+    Attributes:
+        measurements: the noisy answers.
+        total_stddev: the standard error of the model's number of records; 0 if that is known.
+        dependence: for some tables that were not measured, the expected l1 distance from the model's table, in counts,
+            without sampling error.
+        records: the number of records of which the model's tables are counts: tables that were not fitted to an answer
+            have the sampling error of so many records; inf for a model without records.
+        selections: the marginals that a mechanism paid to compare with its models and did not choose.
+    """
+
+    measurements: tuple[LinearMeasurement, ...]
+    total_stddev: float = 0.0
+    dependence: Mapping[Clique, float] = field(default_factory=dict)
+    records: float = math.inf
+    selections: tuple[PaidSelection, ...] = ()

@@ -1,0 +1,81 @@
+"""ModelTables: the marginals of a model that its errors are estimated from, each computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+
+from pgmest.models.protocol import EstimatedModel
+from pgmest.tables.domain import Clique, Domain
+
+LEAST = 1e-300
+"""Sums of counts below this are replaced by it."""
+ALLOWED_SHARE, ALLOWED = 0.5, 1.0
+"""A cell counts as this share of its expected count under independence more than the model says, but at most as this
+many records more: a model of few records has empty cells that are not impossible."""
+FIT_ROUNDS = 10
+"""The number of rounds of proportional fitting for the table of a triple without three-way interaction."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTables:
+    """The nonnegative marginals of a model, in counts.
+
+    Attributes:
+        model: the model.
+    """
+
+    model: EstimatedModel
+    _tables: dict[Clique, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def domain(self) -> Domain:
+        """All attributes."""
+        return self.model.domain
+
+    @property
+    def total(self) -> float:
+        """The number of records, positive."""
+        return max(float(self.model.total), LEAST)
+
+    def counts(self, name: str) -> np.ndarray:
+        """Return the marginal of one attribute."""
+        return self.table((name,))
+
+    def table(self, clique: Clique) -> np.ndarray:
+        """Return the marginal of a clique."""
+        if clique not in self._tables:
+            self._tables[clique] = np.maximum(self.model.project(clique).values, 0.0)
+        return self._tables[clique]
+
+    def independent(self, clique: Clique) -> np.ndarray:
+        """Return the table of a clique if its attributes were independent."""
+        return reduce(np.multiply.outer, map(self.counts, clique)) / self.total ** (len(clique) - 1)
+
+    def expected(self, clique: Clique) -> np.ndarray:
+        """Return the table with the marginals of one attribute fewer and no further dependence."""
+        table = self.independent(clique)
+        for _ in range(FIT_ROUNDS if len(clique) > 2 else 0):
+            for axis in range(len(clique)):
+                sums = table.sum(axis=axis)
+                wanted = self.table(clique[:axis] + clique[axis + 1 :])
+                ratio = np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > LEAST)
+                table = table * np.expand_dims(ratio, axis)
+        return table
+
+    def allowed(self, clique: Clique) -> np.ndarray:
+        """Return the model's table plus a part of a record in each possible cell that independence allows."""
+        more = np.minimum(ALLOWED_SHARE * self.independent(clique), ALLOWED)
+        return self.table(clique) + np.where(self.possible(clique), more, 0.0)
+
+    def possible(self, clique: Clique) -> np.ndarray:
+        """Return the cells that may have records; a `pgmest.Model` gives no probability to impossible ones only."""
+        table = self.table(clique)
+        return table > 0 if getattr(self.model, "zeros_are_impossible", False) else np.ones(table.shape, dtype=bool)
+
+    def pairs(self, clique: Clique) -> list[Clique]:
+        """Return the pairs of attributes of a clique."""
+        return list(combinations(clique, 2))

@@ -1,0 +1,168 @@
+"""UnseenDependence: dependence that a model may lack, because its tables were not measured or not finely enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgmest.measurements.selection import PaidSelection, ScoredMarginal
+from pgmest.models.errors.model_tables import ModelTables
+from pgmest.tables.domain import Clique
+
+PATH_SHARE = 0.6
+"""The dependence of a pair beyond the model, as a share of the weakest measured dependence on the strongest path
+between its attributes: in a maximum spanning tree, no pair depends more than that."""
+TRIPLE_SHARE = 0.5
+"""The three-way dependence of a triple, as a share of the weakest dependence of its pairs."""
+NOTHING_MEASURED = 0.1
+"""The dependence of a pair, a total variation distance, if no pair was measured."""
+VARIATION = 0.7
+"""The standard deviation of the logarithm of a dependence around its estimate."""
+BOUND_SHARE = 0.7
+"""The expected distance of a table that lost a selection, relative to its bound."""
+DEGREES = 3
+"""The number of smooth functions of an attribute's codes in which dependence is described."""
+PRIOR_PAIRS, PRIOR_SHARE = 2.0, 0.5
+"""The weight of the prior of `spectrum`, in pairs, and the share of squared dependence that it gives smooth functions."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnseenDependence:
+    """The size and the shape of dependence that a model may lack.
+
+    Attributes:
+        tables: the model's marginals.
+        deviations: for each measured pair, its shrunk deviations from independence, in counts of codes.
+        dependence: the expected l1 distance of some tables from the model, if their mechanism knows it.
+        selections: the marginals that were compared with models and not chosen.
+    """
+
+    tables: ModelTables
+    deviations: Mapping[Clique, np.ndarray]
+    dependence: Mapping[Clique, float]
+    selections: Sequence[PaidSelection] = ()
+
+    # -- its size ---------------------------------------------------------------------------------------------------
+
+    def distance(self, clique: Clique) -> float:
+        """Return the expected l1 distance of a table from the model's, in counts, without sampling error."""
+        if clique in self.dependence:
+            return self.dependence[clique]
+        if len(clique) == 2:
+            return 2 * self.tables.total * PATH_SHARE * self._weakest_on_path(*clique)
+        return 2 * self.tables.total * TRIPLE_SHARE * min(map(self._strength, self.tables.pairs(clique)))
+
+    def bound(self, clique: Clique) -> float:
+        """Return a bound on the l1 distance of a table from the model's by the selections that it lost; inf if none."""
+        bounds = [
+            bound for names, bound in self._bounds.items() if set(clique) <= set(names)
+        ]
+        return BOUND_SHARE * min(bounds, default=math.inf)
+
+    @cached_property
+    def strengths(self) -> dict[Clique, float]:
+        """The total variation distance of each measured pair from independence."""
+        return {pair: float(np.abs(off).sum()) / (2 * self.tables.total) for pair, off in self.deviations.items()}
+
+    def _strength(self, pair: Clique) -> float:
+        if pair in self.strengths:
+            return self.strengths[pair]
+        return self.distance(pair) / (2 * self.tables.total)
+
+    @cached_property
+    def _neighbors(self) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {}
+        for (one, other), strength in self.strengths.items():
+            found.setdefault(one, {})[other] = strength
+            found.setdefault(other, {})[one] = strength
+        return found
+
+    def _weakest_on_path(self, start: str, end: str) -> float:
+        """Return the weakest dependence on the path whose weakest one is strongest; without a path, the median one."""
+        if not self.strengths:
+            return NOTHING_MEASURED
+        widest, done = {start: math.inf}, set[str]()
+        while open_names := widest.keys() - done:
+            name = max(sorted(open_names), key=widest.__getitem__)
+            if name == end:
+                return widest[end]
+            done.add(name)
+            for other, strength in self._neighbors.get(name, {}).items():
+                widest[other] = max(widest.get(other, 0.0), min(widest[name], strength))
+        return float(np.median(list(self.strengths.values())))
+
+    @cached_property
+    def _bounds(self) -> dict[Clique, float]:
+        """For each marginal that lost a selection, a bound on its l1 distance from the model's.
+
+        A candidate rarely has a score above that of the chosen one plus log(candidates) / rate.
+        """
+        found: dict[Clique, float] = {}
+        for selection in self.selections:
+            winner = selection.original(selection.chosen)
+            score = winner.weight * (self._moved(winner) - winner.expected_error)
+            most = score + math.log(selection.candidates) / selection.rate
+            for lost in map(selection.original, selection.lost):
+                names = self.tables.domain.ordered(lost.clique)
+                bound = max(0.0, lost.expected_error + most / lost.weight) + self._moved(lost)
+                found[names] = min(bound, found.get(names, math.inf))
+        return found
+
+    def _moved(self, marginal: ScoredMarginal) -> float:
+        """Return the l1 distance of the model's table from that at the time of a selection."""
+        table = self.tables.model.project(marginal.clique).values.reshape(1, -1)
+        return float(marginal.scores(table)[0]) / marginal.weight + marginal.expected_error
+
+    # -- its shape --------------------------------------------------------------------------------------------------
+
+    def draws(self, clique: Clique, distance: float, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Draw dependence with this expected l1 norm, shape (count, *shape)."""
+        root = np.ones(())
+        for name in clique:
+            root = np.multiply.outer(root, np.sqrt(self.tables.counts(name)))
+        rough, smooth = 1.0, 0.0
+        if len(clique) == 2:
+            one, other = map(self.basis, clique)
+            shares = self.spectrum[: one.shape[1], : other.shape[1]]
+            parts = np.sqrt(shares) * generator.standard_normal((count, *shares.shape))
+            smooth, rough = one @ parts @ other.T, math.sqrt(max(0.0, 1 - float(shares.sum())))
+        cells = max(1, int(np.count_nonzero(root > 0)))
+        drawn = (smooth + rough / math.sqrt(cells) * generator.standard_normal((count, *root.shape))) * root
+        size = float(np.abs(drawn).sum()) / count
+        varied = np.exp(VARIATION * generator.standard_normal(count) - VARIATION**2 / 2)
+        return drawn * (distance / max(size, 1e-300) * varied).reshape(-1, *[1] * root.ndim)
+
+    def basis(self, name: str) -> np.ndarray:
+        """Return orthonormal smooth functions of the codes, times the roots of their shares, shape (codes, degrees)."""
+        if name not in self._bases:
+            shares = self.tables.counts(name) / max(float(self.tables.counts(name).sum()), 1e-300)
+            degrees = min(DEGREES, max(0, int((shares > 1e-4).sum()) - 1))
+            ranks = np.cumsum(shares) - shares / 2 - 0.5
+            powers = np.sqrt(shares)[:, None] * ranks[:, None] ** np.arange(degrees + 1)
+            self._bases[name] = np.linalg.qr(powers)[0][:, 1:]
+        return self._bases[name]
+
+    @cached_property
+    def _bases(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def spectrum(self) -> np.ndarray:
+        """The mean shares of the squared dependence of measured pairs in the products of smooth functions."""
+        halves = 0.5 ** np.arange(1, DEGREES + 1)
+        shares = np.outer(halves, halves)
+        found, pairs = PRIOR_PAIRS * PRIOR_SHARE * shares / shares.sum(), PRIOR_PAIRS
+        for pair, off in self.deviations.items():
+            root = np.sqrt(np.outer(*map(self.tables.counts, pair)))
+            standard = np.divide(off, root, out=np.zeros_like(root), where=root > 1e-9)
+            squares = float(np.square(standard).sum())
+            if squares > 0:
+                one, other = map(self.basis, pair)
+                parts = np.square(one.T @ standard @ other) / squares
+                found[: parts.shape[0], : parts.shape[1]] += parts
+                pairs += 1
+        return found / pairs
