@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.signal import lfilter
 
 from pgmest.models.errors.counts_prior import count_moments
 from pgmest.models.errors.table_answers import TableAnswer
@@ -15,6 +16,8 @@ MOST_CODES = 1_000
 """The largest number of codes whose errors have a covariance matrix; with more, the errors are independent."""
 WIDE = 2.0
 """The standard deviation of the prior of a count, in counts: wide, as it matters for codes counted together only."""
+ALIKE = 0.5
+"""The correlation of what shrinkage loses in the counts of neighboring codes, which are often alike."""
 KNOWN = 1e-3
 """The standard error of a known number of records, in standard deviations of the answers' noise."""
 
@@ -66,8 +69,14 @@ class CodeErrors:
         noise = first * self.stddev if self.root is None else first @ self.root.T
         lost = 1 - self.kept
         common = noise @ lost / max(float(lost.sum()), 1e-12)
-        own = np.sqrt(self.kept * lost) * self.stddev * second
+        own = np.sqrt(self.kept * lost) * self.stddev * _alike(second)
         return self.kept * noise + own + lost * common[:, None]
+
+
+def _alike(normal: np.ndarray) -> np.ndarray:
+    """Return normal numbers of which neighbors have the correlation `ALIKE`, from independent ones."""
+    own = np.sqrt(1 - ALIKE**2)
+    return lfilter([own], [1.0, -ALIKE], normal, axis=1, zi=ALIKE * normal[:, :1])[0] if normal.shape[1] > 1 else normal
 
 
 def _combined(

@@ -23,6 +23,9 @@ MOST_NUMBERS = 6_000_000
 """The largest number of drawn errors of a table, all draws together."""
 FEWEST, MOST = 40, 300
 """The smallest and the largest number of draws."""
+MARGIN, RECORDS_MARGIN = 1.05, 1.1
+"""The factors by which errors are drawn larger than the parts that are known, in general and for a model of records:
+steps after measuring, such as rounding to records, add errors of their own."""
 SWEEPS = 2
 """The number of times that errors of a table are made to agree with those of its margins."""
 
@@ -74,7 +77,8 @@ class ErrorModel:
         count = int(np.clip(MOST_NUMBERS // cells, FEWEST, MOST)) if count is None else count
         generator = np.random.default_rng(seed)
         drawn = {(): self.known.total_stddev * generator.standard_normal(count)}
-        return self._draw(clique, count, generator, drawn)
+        margin = MARGIN if self.known.records == np.inf else RECORDS_MARGIN
+        return margin * self._draw(clique, count, generator, drawn)
 
     def is_measured(self, clique: Clique) -> bool:
         """Return whether a noisy table determines this table, at least over groups of codes."""
