@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pgmest import queries
     from pgmest import workloads
     from pgmest.queries import Kron
+    from pgmest.measurements.known_errors import KnownErrors
     from pgmest.measurements.measurement import LinearMeasurement
     from pgmest.measurements.files import load_measurements, save_measurements
     from pgmest.graph.junction_tree import JunctionTree
@@ -48,6 +49,7 @@ __all__ = [
     "Domain",
     "Factor",
     "JunctionTree",
+    "KnownErrors",
     "Kron",
     "LinearMeasurement",
     "LinkedDataset",
@@ -100,6 +102,7 @@ _HOMES = {
     "pgmest._base.threads": ("get_threads", "set_threads"),
     "pgmest.inference.kept_oracles": ("marginals",),
     "pgmest.measurements.files": ("load_measurements", "save_measurements"),
+    "pgmest.measurements.known_errors": ("KnownErrors",),
     "pgmest.measurements.measurement": ("LinearMeasurement",),
     "pgmest.models.error_bars": ("interval",),
     "pgmest.models.exact": ("Model",),

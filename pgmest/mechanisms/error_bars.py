@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
-from pgmest.errors import ImpossibleModelError, ModelTooLarge, PgmestError
+from pgmest.errors import ImpossibleModelError, ModelTooLarge, PgmestError, TotalError
 from pgmest.estimation.estimate import refit_of
+from pgmest.measurements.known_errors import KnownErrors
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.base import ModelBase
-from pgmest.models.errors.known import KnownErrors
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
+from pgmest.solvers.total import estimate_total
 
 
 def with_known_errors(model: Any, curator: Curator) -> Any:
     """Return a model of another kind, which then knows the noisy answers of the curator."""
     if isinstance(model, ModelBase) and model.known_errors is None and curator.measurements:
         measurements = tuple(m for m in curator.measurements if set(m.clique) <= set(model.domain))
-        model.knows(KnownErrors(measurements, model.total_stddev or 0.0, selections=curator.selections))
+        stddev = _total_stddev(measurements, curator)
+        model.knows(KnownErrors(measurements, stddev, records=model.counted, selections=curator.selections))
     return model
+
+
+def _total_stddev(measurements: Sequence[LinearMeasurement], curator: Curator) -> float:
+    """Return the standard error of the number of records that measurements determine; 0 if it is public."""
+    if curator.public_total is not None:
+        return 0.0
+    try:
+        return estimate_total(measurements, curator.domain).stddev
+    except TotalError:
+        return 0.0
 
 
 def with_refit(model: Any, curator: Curator) -> Any:

@@ -13,6 +13,10 @@ and of entries. For each,
 
     facts.npy        has the answers, then the row, the column and the value of each entry of the query, float64
 
+A model of any kind that knows the noisy answers behind it, for intervals, has "known" in its header, and
+
+    known.npy        for each of these measurements its noisy answers and their standard deviations, float64
+
 A model on a support also has the number of records in its header, and
 
     codes.npy        the codes, attribute after attribute, in the smallest unsigned type for all of them
@@ -82,8 +86,8 @@ MEASURED_MODEL = Kind("pgmest-measured-model", 1, ("header.npy", "potentials.npy
 LEAST_SQUARES_MODEL = Kind("pgmest-least-squares-model", 1, ("header.npy", "tables.npy", "directions.npy"))
 
 
-FACTS = "facts.npy"
-"""The member with exact answers, which files of some kinds may have besides their members."""
+FACTS, KNOWN = "facts.npy", "known.npy"
+"""The members with exact answers and with noisy ones, which files may have besides the members of their kind."""
 
 
 class Unreadable(ValueError):

@@ -23,7 +23,7 @@ from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
-    from pgmest.models.errors.known import KnownErrors
+    from pgmest.measurements.known_errors import KnownErrors
     from pgmest.models.intervals import Interval
     from pgmest.models.uncertainty import Uncertainty
     from pgmest.solvers.report import EstimationReport, MaybeNone
@@ -45,7 +45,7 @@ class ModelBase(ABC):
     report: EstimationReport | MaybeNone = None
 
     zeros_are_impossible: ClassVar[bool] = False
-    """Whether cells that the model gives no records are impossible, rather than unlikely."""
+    """True if the cells to which the model gives no records are impossible, rather than unlikely."""
 
     refittable_by: ClassVar[str] = ""
     """The call that makes a `Model`, which has error bars, of the same answers; empty for a kind that has them."""
@@ -89,6 +89,11 @@ class ModelBase(ABC):
         object.__setattr__(self, "_no_error_bars", reason)
 
     @property
+    def counted(self) -> float:
+        """The number of records of which the model's tables are counts; inf for a model without records."""
+        return np.inf
+
+    @property
     def known_errors(self) -> KnownErrors | None:
         """The noisy answers behind the model and what else is known of its errors; None if nothing is.
 
@@ -98,19 +103,21 @@ class ModelBase(ABC):
         measurements = getattr(self, "measurements", None)
         if noted is not None or not measurements:
             return noted
-        from pgmest.models.errors.known import KnownErrors
+        from pgmest.measurements.known_errors import KnownErrors
 
-        return KnownErrors(tuple(measurements), self.total_stddev or 0.0, selections=getattr(self, "selections", ()))
+        selections = getattr(self, "selections", ())
+        return KnownErrors(tuple(measurements), self.total_stddev or 0.0, records=self.counted, selections=selections)
 
     def knows(self, known: KnownErrors) -> Self:
         """Note the noisy answers behind the model, from which its intervals are made; return the model."""
         object.__setattr__(self, "_known_errors", known)
-        self.__dict__.pop("_error_model", None)
+        object.__setattr__(self, "_error_model", None)
         return self
 
     def _noted(self) -> dict[str, Any]:
         """Return the noted facts and reasons, which pickles keep besides the fields."""
-        return {name: self.__dict__[name] for name in ("_about", "_no_error_bars", "_known_errors") if name in self.__dict__}
+        names = ("_about", "_no_error_bars", "_known_errors")
+        return {name: self.__dict__[name] for name in names if name in self.__dict__}
 
     # -- what each kind of model gives ------------------------------------------------------------------------------
 
@@ -145,7 +152,7 @@ class ModelBase(ABC):
 
     @abstractmethod
     def save(self, path: str | Path) -> None:
-        """Write the model to an npz file, which `pg.load` reads; measurements are left out.
+        """Write the model, with the noisy answers behind it, to an npz file, which `pg.load` reads.
 
         Raises:
             FileFormatError: the file cannot be written. An earlier file is left unchanged.

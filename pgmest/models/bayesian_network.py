@@ -182,9 +182,12 @@ class BayesianNetwork(Distribution):
         return Dataset.from_codes([columns[name] for name in self.domain], self.domain, trusted=True)
 
     def save(self, path: str | Path) -> None:
-        """Write the conditional tables and the total to an npz file, which `pg.load` reads."""
+        """Write the conditional tables, the total and the noisy answers to an npz file, which `pg.load` reads."""
+        from pgmest.models.measured import known_parts
+
         tables = np.concatenate([np.zeros(0), *(table.datavector() for table in self.conditionals.values())])
-        write_model(path, BAYESIAN_NETWORK, self, conditionals=tables)
+        known, answers = known_parts(self)
+        write_model(path, BAYESIAN_NETWORK, self, known, conditionals=tables, **answers)
 
     def __repr__(self) -> str:
         lines = [f"BayesianNetwork: {self.total:,.1f} records, {len(self.domain)} attributes"]

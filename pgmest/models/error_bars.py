@@ -42,15 +42,15 @@ def interval(
 ) -> Interval:
     """Return the ends of a model's answer, in counts; the guide on answers says which kind to publish.
 
-    - "errors": the estimate plus and minus its standard error from noise, from shrinkage, and from dependence that was not
-      measured, in milliseconds. The 95 % intervals of `python -m experiments.coverage` hold for 93 to 98 % of answers.
+    - "errors": the estimate plus and minus its standard error from noise, from shrinkage, and from dependence that was
+      not measured; takes milliseconds.
     - "noise": the estimate plus and minus its standard error from the noise (`Model.uncertainty`).
     - "posterior": credible intervals of the posterior last drawn (`Model.posterior`). Without one, the first call draws
       a thousand times. For attributes that were not measured together, dependence is drawn, too, as strong as that of
       the measured cliques.
     - "bounds": the least and the largest value in any table that is compatible with the measurements (`Model.bounds`).
-    - "auto": "errors"; "bounds" or "posterior" if answers are exact or are known to lie between two ends. The `kind` and
-      `basis` of the result say which.
+    - "auto": "errors". If some answers are exact or are known to lie between two ends, "posterior" or "bounds"; if an
+      attribute was not measured at all, "bounds". The `kind` and `basis` of the result say which.
 
     >>> import pgmest as pg
     >>> noisy = pg.LinearMeasurement([[20.3, 9.1], [31.2, 18.8], [8.9, 11.7]], ("age", "sex"), stddev=1.0)
@@ -86,7 +86,7 @@ def interval(
         raise ArgumentError.of("about", about, ("table", "population"))
     if kind in ("noise", "bounds") and about != "table":
         raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
-    if kind == "errors" or (kind == "auto" and not _is_published(model)):
+    if kind == "errors" or (kind == "auto" and not _needs_bounds(model, query, clique)):
         return drawn_answers(cast("ModelBase", model), query, clique, given, about=about).interval(level, about)
     estimated_from(model, "intervals")
     known = cast(Refittable, model)
@@ -101,10 +101,20 @@ def interval(
     return posterior.interval(query, clique, given, level=level, about=about)
 
 
-def _is_published(model: ModelBase | Refittable) -> bool:
-    """Return whether some answers of a model have no noise: they are exact, or lie between two known ends."""
-    refit, measurements = getattr(model, "refit", None), getattr(model, "measurements", None) or ()
-    return refit is not None and any(m.noise == BETWEEN or float(np.min(m.stddev)) <= EXACT_STDDEV for m in measurements)
+def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any) -> bool:
+    """Return whether drawn errors would be wrong: answers have no noise, or an attribute was not measured at all.
+
+    Answers without noise are exact, or lie between two known ends. Only models that can be estimated again have bounds.
+    """
+    from pgmest.models.posterior.table_query import attributes_of
+
+    measurements = getattr(model, "measurements", None)
+    if getattr(model, "refit", None) is None or not measurements:
+        return False
+    if not model.total or any(m.noise == BETWEEN or float(np.min(m.stddev)) <= EXACT_STDDEV for m in measurements):
+        return True
+    names = attributes_of(query, clique, model.domain) or ()
+    return not set(names) <= {name for measurement in measurements for name in measurement.clique}
 
 
 def _is_identified(model: Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:

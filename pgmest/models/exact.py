@@ -402,12 +402,13 @@ class Model(Distribution):
         estimate used the caller's own loss or solver; the loaded model then gives that reason when it is asked for
         error bars.
         """
-        from pgmest.models.measured import facts_parts, measured_parts
+        from pgmest.models.measured import facts_parts, known_parts, measured_parts
 
         parts, (told, facts) = measured_parts(self), facts_parts(self.held_facts())
         arrays = {"potentials": self.potentials.flat, **facts}
         if isinstance(parts, str):
-            write_model(path, MODEL, self, {"no_error_bars": parts, **told}, **arrays)
+            known, noisy = known_parts(self)
+            write_model(path, MODEL, self, {**known, "no_error_bars": parts, **told}, **arrays, **noisy)
         else:
             more, base, answers = parts
             write_model(path, MEASURED_MODEL, self, {**more, **told}, **arrays, base=base, answers=answers)

@@ -20,6 +20,7 @@ from pgmest.models.archive import (
     APPROXIMATE_MODEL,
     BAYESIAN_NETWORK,
     FACTS,
+    KNOWN,
     LEAST_SQUARES_MODEL,
     MEASURED_MODEL,
     MODEL,
@@ -36,7 +37,7 @@ from pgmest.models.base import ModelBase
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.exact import Model
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
-from pgmest.models.measured import base_cells, read_facts, read_measured
+from pgmest.models.measured import base_cells, read_facts, read_known, read_measured
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.models.view import ViewModel
@@ -73,12 +74,14 @@ def load(path: str | Path) -> Any:
 def _read(archive: zipfile.ZipFile) -> ModelBase:
     members = sorted(archive.namelist())
     for kind, read in READERS:
-        if members == sorted(kind.members) or members == sorted((*kind.members, FACTS)):
+        if [name for name in members if name not in (FACTS, KNOWN)] == sorted(kind.members):
             try:
                 header = Header.read(archive, kind)
                 model, about = read(archive, header), header.fields.get("about")
                 if isinstance(about, dict):
                     model.describe(**about)
+                if KNOWN in members:
+                    model.knows(read_known(header, lambda rows: read_array(archive, KNOWN, np.float64, rows)))
                 reason = header.fields.get("no_error_bars")
                 if isinstance(reason, str):
                     model.without_error_bars(reason)

@@ -145,13 +145,17 @@ class LeastSquaresModel(ModelBase):
 
     def save(self, path: str | Path) -> None:
         """Write the parts of each group to an npz file, which `pg.load` reads."""
+        from pgmest.models.measured import known_parts
+
         groups = [
             {"cliques": group.cliques, "parts": list(group.parts), "directions": list(group.directions)}
             for group in self.groups
         ]
         parts = _joined([table for group in self.groups for table in group.parts.values()])
         directions = _joined([along for group in self.groups for along in group.directions.values()])
-        write_model(path, LEAST_SQUARES_MODEL, self, {"groups": groups}, tables=parts, directions=directions)
+        known, answers = known_parts(self)
+        more = {"groups": groups, **known}
+        write_model(path, LEAST_SQUARES_MODEL, self, more, tables=parts, directions=directions, **answers)
 
     def __repr__(self) -> str:
         parts = sum(len(group.parts) for group in self.groups)

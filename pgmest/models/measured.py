@@ -14,6 +14,7 @@ from pgmest.inference.exact.functional_dependencies import Collapse
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses import make_loss
 from pgmest.measurements.files.query_format import decode_query, encode_query
+from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import NOISES
 from pgmest.models.archive import MOST_VALUES, Header, Unreadable, number
@@ -25,6 +26,7 @@ from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
+    from pgmest.models.base import ModelBase
     from pgmest.models.exact import Model
 
 MOST_ENTRIES = 1_000_000
@@ -52,6 +54,22 @@ def measured_parts(model: Model) -> Parts | str:
         )
     if refit.plan.layout != model.potentials.layout:
         return "its potentials are on other cliques than the estimate's"
+    described = _described(measurements)
+    if isinstance(described, str):
+        return described
+    estimate = {
+        "total": objective.total,
+        "loss": objective.loss,
+        "method": method,
+        "tolerance": objective.stopping.tolerance,
+        "max_iterations": objective.stopping.max_iterations,
+        **({} if refit.collapse is None else {"functions": _collapse_fields(refit.collapse)}),
+    }
+    return {"estimate": estimate, "measurements": described}, refit.base, _answers(measurements)
+
+
+def _described(measurements: Sequence[LinearMeasurement]) -> list[dict[str, Any]] | str:
+    """Describe measurements without their answers, for the header; or return why a file cannot keep them."""
     entries = 0
 
     def store(array: np.ndarray) -> list[Any]:
@@ -73,17 +91,57 @@ def measured_parts(model: Model) -> Parts | str:
         return f"a measured query cannot be written to a file ({str(error).rstrip('.')})"
     if entries > MOST_ENTRIES:
         return f"the matrices of its queries have more than {MOST_ENTRIES:,} entries"
-    estimate = {
-        "total": objective.total,
-        "loss": objective.loss,
-        "method": method,
-        "tolerance": objective.stopping.tolerance,
-        "max_iterations": objective.stopping.max_iterations,
-        **({} if refit.collapse is None else {"functions": _collapse_fields(refit.collapse)}),
-    }
+    return described
+
+
+def _answers(measurements: Sequence[LinearMeasurement]) -> np.ndarray:
+    """Return the answers of each measurement and their standard deviations, one after the other."""
     parts = [(m.values, np.broadcast_to(m.stddev, m.values.shape)) for m in measurements]
-    answers = np.concatenate([part for pair in parts for part in pair])
-    return {"estimate": estimate, "measurements": described}, refit.base, answers
+    return np.concatenate([part for pair in parts for part in pair])
+
+
+def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header's entries and the member of a file that keep the noisy answers behind a model.
+
+    Without such answers, or if a file cannot keep them, there is no member; the header then says why.
+    """
+    known = model.known_errors
+    if known is None or not known.measurements:
+        return {}, {}
+    if not all(measurement.noise in NOISES for measurement in known.measurements):
+        return {"no_error_bars": "some of its answers are intervals, which model files cannot hold yet"}, {}
+    described = _described(known.measurements)
+    if isinstance(described, str):
+        return {"no_error_bars": described}, {}
+    told = {
+        "measurements": described,
+        "total_stddev": float(known.total_stddev),
+        "dependence": [[list(clique), float(distance)] for clique, distance in known.dependence.items()],
+        "records": None if known.records == np.inf else float(known.records),
+    }
+    return {"known": told}, {"known": _answers(known.measurements)}
+
+
+def read_known(header: Header, read: Callable[[int], np.ndarray]) -> KnownErrors:
+    """Read the noisy answers that `known_parts` described.
+
+    Raises:
+        Unreadable: the description is wrong.
+    """
+    told = header.fields.get("known")
+    if not isinstance(told, dict):
+        raise Unreadable("it does not describe its noisy answers")
+    measurements = _read_measurements(header, told.get("measurements"), read)
+    try:
+        dependence = {header.layout.domain.clique(names): float(distance) for names, distance in told["dependence"]}
+        records = np.inf if told["records"] is None else float(told["records"])
+        stddev = float(told["total_stddev"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable(f"what it says about its noisy answers is wrong ({error})") from None
+    numbers = (stddev, records, *dependence.values())
+    if not all(value >= 0 for value in numbers) or not stddev < np.inf or not records > 0:
+        raise Unreadable("what it says about its noisy answers is negative or not a number")
+    return KnownErrors(measurements, stddev, dependence, records)
 
 
 def facts_parts(facts: Sequence[Facts]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -215,7 +273,18 @@ def read_measured(
     Raises:
         Unreadable: they are not in the form that `measured_parts` writes.
     """
-    described = header.fields.get("measurements")
+    made = _read_measurements(header, header.fields.get("measurements"), read_answers)
+    return made, _refit(header, base, list(made))
+
+
+def _read_measurements(
+    header: Header, described: Any, read_answers: Callable[[int], np.ndarray]
+) -> tuple[LinearMeasurement, ...]:
+    """Read the measurements that a header describes.
+
+    Raises:
+        Unreadable: the description is wrong.
+    """
     if not isinstance(described, list) or not all(isinstance(entry, dict) for entry in described):
         raise Unreadable("its measurements are wrong")
     rows = [entry.get("rows") for entry in described]
@@ -226,7 +295,7 @@ def read_measured(
         values, stddev = answers[place : place + count], answers[place + count : place + 2 * count]
         place += 2 * count
         made.append(_measurement(header, entry, values, stddev))
-    return tuple(made), _refit(header, base, made)
+    return tuple(made)
 
 
 def _measurement(header: Header, entry: dict[str, Any], values: np.ndarray, stddev: np.ndarray) -> LinearMeasurement:

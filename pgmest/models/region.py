@@ -186,8 +186,12 @@ class ApproximateModel(Distribution):
         return self.tree_model()
 
     def save(self, path: str | Path) -> None:
-        """Write the tables, the total and the report to an npz file, which `pg.load` reads, without measurements."""
-        write_model(path, APPROXIMATE_MODEL, self, {"noise": self.noise}, marginals=self.marginals.flat)
+        """Write the tables, the total, the report and the noisy answers to an npz file, which `pg.load` reads."""
+        from pgmest.models.measured import known_parts
+
+        known, answers = known_parts(self)
+        more = {"noise": self.noise, **known}
+        write_model(path, APPROXIMATE_MODEL, self, more, marginals=self.marginals.flat, **answers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.marginals, self.total, self.report, self.total_stddev, self.measurements, self.noise)

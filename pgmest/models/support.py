@@ -147,6 +147,11 @@ class SupportModel(Distribution):
         return self.weights[self.support.rows] * self.support.row_shares
 
     @property
+    def counted(self) -> float:
+        """The number of records from which the support was made."""
+        return float(max(len(self.support.rows), 1))
+
+    @property
     def reweighted(self) -> Support:
         """The support with the new weights: the prior of a further estimate that is to stay close to this one."""
         return Support(self.records if self.total > 0 else self.support.weighted(self.probabilities))
@@ -312,13 +317,14 @@ class SupportModel(Distribution):
         return cell_numbers([self.records.column(name) for name in clique], [self.domain[name] for name in clique])
 
     def save(self, path: str | Path) -> None:
-        """Write the support, the potentials, the total, the report and exact answers to a file that `pg.load` reads."""
-        from pgmest.models.measured import facts_parts
+        """Write the support, the potentials, the total, the report and the answers to a file that `pg.load` reads."""
+        from pgmest.models.measured import facts_parts, known_parts
 
         codes, weights = self.support.codes.ravel(), self.support.weights
         told, arrays = facts_parts(self.held_facts())
-        arrays |= {"potentials": self.potentials.flat, "codes": codes, "weights": weights}
-        write_model(path, SUPPORT_MODEL, self, {"records": len(self.support), **told}, **arrays)
+        known, answers = known_parts(self)
+        arrays |= {"potentials": self.potentials.flat, "codes": codes, "weights": weights, **answers}
+        write_model(path, SUPPORT_MODEL, self, {"records": len(self.support), **told, **known}, **arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.support, self.potentials, self.total, self.report, self.total_stddev, self.measurements)

@@ -153,10 +153,13 @@ class ViewModel(Distribution):
         return fitted_model(measured, table, self.total, ENTROPY_TOLERANCE, ENTROPY_ROUNDS).project(clique)
 
     def save(self, path: str | Path) -> None:
-        """Write the views, the total and the name of the reconstruction to an npz file, which `pg.load` reads."""
+        """Write the views, the total, the reconstruction and the noisy answers to an npz file, for `pg.load`."""
+        from pgmest.models.measured import known_parts
+
         tables = np.concatenate([np.zeros(0), *(view.datavector() for view in self.views)])
-        more = {"views": self.cliques, "reconstruction": self.reconstruction}
-        write_model(path, VIEW_MODEL, self, more, tables=tables)
+        known, answers = known_parts(self)
+        more = {"views": self.cliques, "reconstruction": self.reconstruction, **known}
+        write_model(path, VIEW_MODEL, self, more, tables=tables, **answers)
 
     def __repr__(self) -> str:
         return (

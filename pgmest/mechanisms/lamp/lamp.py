@@ -18,6 +18,7 @@ import numpy as np
 from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
+from pgmest.measurements.known_errors import KnownErrors
 from pgmest.mechanisms.kept_pairs import LOST
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
 from pgmest.mechanisms.lamp.candidates import NoiseModel
@@ -33,7 +34,6 @@ from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.result import Outcome
-from pgmest.models.errors.known import KnownErrors
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
 from pgmest.tables.clique_vector import CliqueVector

@@ -41,9 +41,7 @@ class CodeErrors:
     root: np.ndarray | None = None
 
     @classmethod
-    def of(
-        cls, answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float
-    ) -> CodeErrors:
+    def of(cls, answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float) -> CodeErrors:
         """Combine the answers about an attribute.
 
         Args:
@@ -54,7 +52,9 @@ class CodeErrors:
         """
         size = len(counts)
         if not answers or size == 1:
-            return cls(np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts), np.ones(size))
+            return cls(
+                np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts), np.ones(size)
+            )
         if size > MOST_CODES:
             values, stddev, root = _independent(answers, counts)
         else:
@@ -103,6 +103,6 @@ def _independent(answers: Sequence[TableAnswer], counts: np.ndarray) -> tuple[np
     whole = [answer for answer in answers if answer.sides[0].matrix is None and answer.sides[0].groups == len(counts)]
     if not whole:
         return counts, np.maximum(counts, 1.0), None
-    precision = sum(1 / answer.stddev**2 for answer in whole)
-    values = sum(answer.values[answer.sides[0].labels] / answer.stddev**2 for answer in whole) / precision
-    return values, np.full(len(counts), 1 / math.sqrt(precision)), None
+    weights = np.array([answer.stddev**-2 for answer in whole])
+    values = weights @ np.stack([answer.values[answer.sides[0].labels] for answer in whole]) / weights.sum()
+    return values, np.full(len(counts), 1 / math.sqrt(weights.sum())), None

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pgmest.errors import ArgumentError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.base import ModelBase
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.intervals import Interval
 from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names
@@ -21,6 +20,9 @@ from pgmest.queries import Kron, LinearQuery, MatrixQuery
 from pgmest.tables.domain import Clique
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from pgmest.models.base import ModelBase
 
 MOST_CELLS = 500_000
 """The largest number of cells of a table whose errors are drawn."""
@@ -60,8 +62,8 @@ class DrawnAnswers:
             ends = np.quantile(self.errors, [0.5 - level / 2, 0.5 + level / 2], axis=0) + self.answer.values
             low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         low = np.minimum(np.maximum(low, self.least), self.answer.values)
-        made = (Factor.owning(self.answer.domain, end) for end in (low, high))
-        return Interval(*made, level, "errors", about, self.basis)
+        ends = [Factor.owning(self.answer.domain, end) for end in (low, high)]
+        return Interval(ends[0], ends[1], level, "errors", about, self.basis)
 
     def uncertainty(self) -> Uncertainty:
         """Return the standard error; the bias is unknown, and 0."""
@@ -106,7 +108,7 @@ def drawn_answers(
             f'{count_text(MOST_CELLS)}: ask about fewer attributes, or choose kind="noise".'
         )
     drawn = errors.draws(whole, seed=np.random.default_rng([seed, *domain.axes(whole)]))
-    table = errors.tables.table(whole)
+    table = errors.tables.model.project(whole).values
     if about == "population":
         drawn = drawn + _sampling(np.maximum(table + drawn, 0.0), np.random.default_rng([seed, 1]))
     view = _View(whole, names, evidence)
@@ -144,13 +146,14 @@ def no_known_errors(model: ModelBase) -> ArgumentError:
     kind, evidence = type(model).__name__, model.evidence
     if evidence:
         return ArgumentError(
-            f"this {kind} was conditioned on {', '.join(evidence)} and has lost its measurements: ask the model before, "
-            "with given=."
+            f"a {kind} that was conditioned on {', '.join(evidence)} has no intervals, since it has lost its "
+            "measurements: ask the model before, with given=."
         )
-    reason = f" ({model.no_error_bars})" if model.no_error_bars else ""
+    reason = model.no_error_bars or "it does not know the noisy answers that it was made from"
+    remedy = f"{model.refittable_by} or a mechanism" if model.refittable_by else "pgmest.estimate or a mechanism"
     return ArgumentError(
-        f"this {kind} does not know the answers that it was made from{reason}, so it has no intervals: ask the model "
-        "that pgmest.estimate or a mechanism returned, or attach them: model.knows(pgmest.KnownErrors(measurements))."
+        f"a {kind} has no intervals here, since {reason}: ask the model that {remedy} returned, or give it the answers "
+        "by model.knows(pgmest.KnownErrors(measurements))."
     )
 
 

@@ -9,8 +9,8 @@ from itertools import combinations
 
 import numpy as np
 
+from pgmest.measurements.known_errors import KnownErrors
 from pgmest.models.errors.code_errors import CodeErrors
-from pgmest.models.errors.known import KnownErrors
 from pgmest.models.errors.measured_tables import MeasuredTable, ShrunkTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
@@ -25,14 +25,14 @@ FEWEST, MOST = 40, 300
 """The smallest and the largest number of draws."""
 MARGIN, RECORDS_MARGIN = 1.05, 1.1
 """The factors by which errors are drawn larger than the parts that are known, in general and for a model of records:
-steps after measuring, such as rounding to records, add errors of their own."""
+steps after measuring, such as rounding to records, add errors, too."""
 SWEEPS = 2
 """The number of times that errors of a table are made to agree with those of its margins."""
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorModel:
-    r"""How far the tables of a model may be from the true ones.
+    r"""The errors that the tables of a model may have.
 
     The error of a table has these parts:
 
@@ -209,5 +209,6 @@ class ErrorModel:
 
 
 def _shares(table: np.ndarray, axis: int) -> np.ndarray:
-    """Return the share of each cell of a table in its sum along an axis."""
-    return table / np.maximum(table.sum(axis=axis, keepdims=True), LEAST)
+    """Return the share of each cell of a table in its sum along an axis; equal shares of a sum of 0."""
+    sums = table.sum(axis=axis, keepdims=True)
+    return np.where(sums > LEAST, table / np.maximum(sums, LEAST), 1 / table.shape[axis])

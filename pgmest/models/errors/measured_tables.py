@@ -11,7 +11,6 @@ import numpy as np
 from pgmest.models.errors.mixture import PriorMixture
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.models.errors.table_answers import TableAnswer
-from pgmest.tables.domain import Clique
 
 TAILS = 4.0 ** np.arange(-1, 5)
 TAIL_WEIGHTS = np.array([0.25, 0.45, 0.2, 0.07, 0.02, 0.01])

@@ -27,7 +27,7 @@ BOUND_SHARE = 0.7
 DEGREES = 3
 """The number of smooth functions of an attribute's codes in which dependence is described."""
 PRIOR_PAIRS, PRIOR_SHARE = 2.0, 0.5
-"""The weight of the prior of `spectrum`, in pairs, and the share of squared dependence that it gives smooth functions."""
+"""The weight of the prior of `spectrum`, in pairs, and the share of squared dependence in its smooth functions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,7 @@ class UnseenDependence:
 
     def bound(self, clique: Clique) -> float:
         """Return a bound on the l1 distance of a table from the model's by the selections that it lost; inf if none."""
-        bounds = [
-            bound for names, bound in self._bounds.items() if set(clique) <= set(names)
-        ]
+        bounds = [bound for names, bound in self._bounds.items() if set(clique) <= set(names)]
         return BOUND_SHARE * min(bounds, default=math.inf)
 
     @cached_property

@@ -150,7 +150,7 @@ class TestCoverage:
             truth = table_of(0.4, generator)
             model = model_of(truth, 15.0, generator)
             model.posterior(100, seed, warm_up=60, chains=2)
-            chosen, exact = model.interval(("a", "f")), truth.project(("a", "f")).values
+            chosen, exact = model.interval(("a", "f"), kind="posterior"), truth.project(("a", "f")).values
             assert (chosen.kind, chosen.basis) == ("posterior", "dependence")
             held.append((chosen.low.values <= exact) & (exact <= chosen.high.values))
             low, high = model.uncertainty(("a", "f"), replicates=10).interval()
@@ -164,10 +164,10 @@ class TestWhichKind:
         generator = np.random.default_rng(0)
         return model_of(table_of(0.3, generator), 10.0, generator, pairs)
 
-    def test_few_cliques_are_answered_by_bounds(self) -> None:
+    def test_few_cliques_are_answered_by_errors(self) -> None:
         model = self.model(PAIRS[:2])
         chosen = model.interval(("a", "c"))
-        assert (chosen.kind, chosen.basis) == ("bounds", "tables")
+        assert (chosen.kind, chosen.basis) == ("errors", "dependence")
         assert model.interval(pg.Kron({"a": pg.queries.prefix(5)}), kind="noise").basis == "replicates"
 
     def test_an_attribute_that_nobody_measured_is_answered_by_bounds(self) -> None:
@@ -177,13 +177,11 @@ class TestWhichKind:
         model = self.model(PAIRS)
         with pytest.raises(pg.errors.ArgumentError, match="clique="):
             model.interval(lambda one: one.total)
-        with pytest.raises(pg.errors.ArgumentError, match="do not tell how a, c depend"):
-            self.model(PAIRS[:2]).interval(lambda table: table.values[0], ("a", "c"))
         model.posterior(40, warm_up=20, chains=2)
-        mean = model.interval(lambda table: table.values @ np.arange(5) / table.values.sum(), "a")
+        mean = model.interval(lambda table: table.values @ np.arange(5) / table.values.sum(), "a", kind="posterior")
         assert (mean.kind, mean.basis, mean.low.values.shape) == ("posterior", "measured", ())
         assert 0 < mean.low.values < mean.high.values < 4
-        wide = model.interval(lambda table: table.values[0] / table.values.sum(axis=0), ("a", "d"))
+        wide = model.interval(lambda table: table.values[0] / table.values.sum(axis=0), ("a", "d"), kind="posterior")
         assert (wide.basis, wide.low.values.shape) == ("dependence", (5,))
 
 
@@ -256,7 +254,7 @@ class TestLostSelections:
         held, widths = [], []
         for one in (model, without):
             one.posterior(100, warm_up=60, chains=2)
-            found = [one.interval(pair) for pair in pairs]
+            found = [one.interval(pair, kind="posterior") for pair in pairs]
             assert {interval.basis for interval in found} == {"dependence"}
             exact = [data.project(pair).values for pair in pairs]
             inside = [(f.low.values <= x) & (x <= f.high.values) for f, x in zip(found, exact, strict=True)]

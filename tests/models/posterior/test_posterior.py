@@ -351,7 +351,7 @@ class TestQuestions:
 class TestIntervalsOfModels:
     def test_kinds(self, model, posterior) -> None:
         model.kept.posterior = posterior
-        noise, posterior = model.interval("b", kind="noise"), model.interval("b")
+        noise, posterior = model.interval("b", kind="noise"), model.interval("b", kind="posterior")
         assert (noise.kind, posterior.kind) == ("noise", "posterior")
         low, high = model.uncertainty("b").interval(0.95)
         np.testing.assert_array_equal(noise.low.values, low.values)

@@ -21,7 +21,7 @@ class KnownErrors:
         dependence: for some tables that were not measured, the expected l1 distance from the model's table, in counts,
             without sampling error.
         records: the number of records of which the model's tables are counts: tables that were not fitted to an answer
-            have the sampling error of so many records; inf for a model without records.
+            have the sampling error of that many records; inf for a model without records.
         selections: the marginals that a mechanism paid to compare with its models and did not choose.
     """
 

@@ -1,0 +1,225 @@
+"""Intervals from drawn errors: one test over all kinds of models, structure, refusals and files."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.errors import ArgumentError
+from pgmest.inference.support.support import Support
+from pgmest.models.errors.drawn_intervals import MOST_CELLS, error_model_of
+
+DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5, "d": 2})
+PAIRS = list(itertools.combinations(DOMAIN, 2))
+
+
+def table_of(seed: int, records: int = 4000) -> pg.Dataset:
+    """Return records of a chain of attributes that depend on each other."""
+    generator, columns = np.random.default_rng(seed), []
+    for size in DOMAIN.shape:
+        own = generator.choice(size, records, p=generator.dirichlet(np.full(size, 2.0)))
+        copied = own if not columns else np.where(generator.random(records) < 0.4, columns[-1] % size, own)
+        columns.append(copied)
+    return pg.Dataset.from_codes(np.stack(columns, axis=1), DOMAIN)
+
+
+def measured(data: pg.Dataset, seed: int, stddev: float = 12.0) -> list[pg.LinearMeasurement]:
+    generator = np.random.default_rng(seed)
+    tables = [data.project(pair).values for pair in (("a", "b"), ("b", "c"), ("c", "d"))]
+    noisy = [table + generator.normal(0, stddev, table.shape) for table in tables]
+    return [
+        pg.LinearMeasurement(table, pair, stddev)
+        for table, pair in zip(noisy, (("a", "b"), ("b", "c"), ("c", "d")), strict=True)
+    ]
+
+
+def estimated(data: pg.Dataset, seed: int):
+    return pg.estimate(measured(data, seed), DOMAIN)
+
+
+def regional(data: pg.Dataset, seed: int):
+    return pg.estimate(measured(data, seed), DOMAIN, oracle="convex")
+
+
+def supported(data: pg.Dataset, seed: int):
+    public = table_of(seed + 1000)
+    return pg.estimate(measured(data, seed), DOMAIN, prior=Support(public))
+
+
+def by(name: str, **options):
+    def fit(data: pg.Dataset, seed: int):
+        mechanism = getattr(pg.mechanisms, name)(epsilon=2.0, delta=1e-9, backend="simulation", **options)
+        workload = None if name != "HDMM" else pg.workloads.marginals(PAIRS)
+        return mechanism.fit(data, workload, seed=seed, progress=False).model
+
+    return fit
+
+
+KINDS = {
+    "exact": estimated,
+    "regions": regional,
+    "support": supported,
+    "LAMP": by("LAMP"),
+    "AIM": by("AIM"),
+    "MST": by("MST"),
+    "PrivSyn": by("PrivSyn"),
+    "PrivBayes": by("PrivBayes", estimator="original"),
+    "PriView": by("PriView", estimator="original"),
+    "HDMM": by("HDMM", estimator="original"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_of_every_kind_of_model_hold(kind):
+    """Of cells, sums of cells and means, 95 % intervals hold at least 85 % each, and are not absurdly wide."""
+    held: dict[str, list[np.ndarray]] = {"cells": [], "boxes": [], "means": []}
+    widths, errors = [], []
+    for seed in range(8):
+        data = table_of(seed)
+        model = KINDS[kind](data, seed)
+        for pair in PAIRS:
+            exact = data.project(pair).values
+            found = pg.interval(model, pair)
+            assert (found.kind, found.level) == ("errors", 0.95)
+            held["cells"].append((found.low.values <= exact + 1e-6) & (exact <= found.high.values + 1e-6))
+            estimate = model.project(pair).values
+            assert np.all((found.low.values <= estimate + 1e-9) & (estimate <= found.high.values + 1e-9))
+            if found.basis == "measured":  # these attributes depend on no others, which nobody can know
+                widths.append(found.width.values.ravel())
+                errors.append((estimate - exact).ravel())
+            box = pg.Kron({name: pg.queries.prefix(DOMAIN[name]) for name in pair})
+            low, high = model.interval(box)
+            truth = box.apply(exact)
+            held["boxes"].append((low.values <= truth + 1e-6) & (truth <= high.values + 1e-6))
+            low, high = model.interval(mean_of_second, pair)
+            enough = exact.sum(axis=1) >= 50
+            truth = mean_of_second(data.project(pair))
+            held["means"].append(((low.values <= truth) & (truth <= high.values))[enough])
+    shares = {name: float(np.mean(np.concatenate([part.ravel() for part in parts]))) for name, parts in held.items()}
+    assert min(shares.values()) >= 0.85, shares
+    assert np.mean(np.concatenate(widths)) <= 2 * 2 * 1.96 * np.sqrt(np.mean(np.square(np.concatenate(errors))))
+
+
+def mean_of_second(table: pg.Factor) -> np.ndarray:
+    """Return the mean code of the second attribute by the first one's code."""
+    values = table.values
+    return values @ np.arange(values.shape[1]) / np.maximum(values.sum(axis=1), 1.0)
+
+
+@pytest.fixture(scope="module")
+def lamp() -> pg.SupportModel:
+    return KINDS["LAMP"](table_of(0), 0)
+
+
+def test_the_function_the_methods_and_the_order_of_attributes(lamp):
+    one, other = pg.interval(lamp, ("b", "a")), lamp.interval(("a", "b"))
+    np.testing.assert_array_equal(one.low.values, other.low.values.T)
+    assert tuple(one.low.domain) == ("b", "a")
+    stddev = lamp.uncertainty(("a", "b")).stddev.values
+    np.testing.assert_allclose(other.high.values - lamp.project(("a", "b")).values, 1.959964 * stddev, rtol=1e-6)
+    narrow, wide = lamp.interval("c", level=0.5), lamp.interval("c", level=0.99)
+    assert np.all(narrow.width.values < wide.width.values)
+
+
+def test_given_codes_are_rows_of_the_larger_table(lamp):
+    low, high = lamp.interval("c", given={"a": 1})
+    answer = lamp.project("c", given={"a": 1}).values
+    assert np.all((low.values <= answer) & (answer <= high.values))
+    whole = lamp.interval(("a", "c"))
+    np.testing.assert_allclose(high.values, whole.high.values[1], rtol=1e-9)
+
+
+def test_a_population_is_less_certain_than_its_table(lamp):
+    table, population = (lamp.interval("c", about=about).width.values for about in ("table", "population"))
+    assert np.all(population > table)
+    with pytest.raises(ArgumentError, match="about"):
+        lamp.interval("c", about="world")
+
+
+def test_impossible_cells_stay_empty():
+    data = table_of(3)
+    codes = np.stack([np.asarray(column) for column in data.columns], axis=1)
+    kept = codes[~((codes[:, 0] == 0) & (codes[:, 1] == 2))]
+    data = pg.Dataset.from_codes(kept, DOMAIN)
+    model = pg.estimate(measured(data, 0), DOMAIN, structural_zeros=[pg.zeros.impossible(("a", "b"), [(0, 2)])])
+    low, high = model.interval(("a", "b"))
+    assert high.values[0, 2] == low.values[0, 2] == 0
+    assert high.values[1, 2] > 0
+
+
+def test_differences_may_be_negative_and_counts_may_not(lamp):
+    low, _ = lamp.interval(("a", "c"))
+    assert low.values.min() >= 0
+    difference = pg.Kron({"a": [[1.0, -1.0, 0, 0]]})
+    low, high = lamp.interval(difference)
+    assert low.values[0] < lamp.answer(difference).values[0] < high.values[0]
+
+
+def test_a_large_table_or_a_function_of_a_model_is_refused():
+    domain = pg.Domain({"a": 1000, "b": MOST_CELLS // 1000 + 1})
+    noisy = pg.LinearMeasurement(np.ones(1000), "a", 1.0), pg.LinearMeasurement(np.ones(domain["b"]), "b", 1.0)
+    model = pg.estimate(noisy, domain)
+    with pytest.raises(ArgumentError, match="fewer attributes"):
+        model.interval(("a", "b"))
+    with pytest.raises(ArgumentError, match="clique="):
+        model.interval(lambda one: one.total)
+
+
+def test_an_attribute_that_was_not_measured_at_all_is_as_uncertain_as_it_is():
+    model = pg.estimate(measured(table_of(0), 0), pg.Domain({**DOMAIN, "e": 3}))
+    assert model.interval("e").kind == "bounds"
+    width = model.interval("e", kind="errors").width.values
+    assert np.all(width > model.total / 3)
+
+
+def test_pickles_and_files_keep_the_intervals(lamp, tmp_path):
+    found = lamp.interval(("a", "d"))
+    lamp.save(tmp_path / "model.npz")
+    for other in (pickle.loads(pickle.dumps(lamp)), pg.load(tmp_path / "model.npz")):
+        again = other.interval(("a", "d"))
+        np.testing.assert_allclose(again.low.values, found.low.values, atol=1e-6)
+        np.testing.assert_allclose(again.high.values, found.high.values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["regions", "support", "PrivBayes", "PriView", "HDMM"])
+def test_files_of_every_kind_keep_the_intervals(kind, tmp_path):
+    model = KINDS[kind](table_of(0), 0)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_allclose(
+        pg.load(tmp_path / "model.npz").interval(("a", "b")).high.values,
+        model.interval(("a", "b")).high.values,
+        rtol=1e-6,
+    )
+
+
+def test_a_conditioned_model_says_which_one_to_ask(lamp):
+    with pytest.raises(ArgumentError, match="given="):
+        lamp.condition({"a": 0}).interval("c")
+
+
+def test_errors_agree_with_those_of_the_margins(lamp):
+    drawn = error_model_of(lamp).draws(("a", "b", "c"), 50, seed=0)
+    total = drawn.reshape(50, -1).sum(axis=1)
+    stddev = lamp.known_errors.total_stddev
+    assert np.sqrt(np.mean(total**2)) == pytest.approx(1.1 * stddev, rel=0.35, abs=1e-6)
+    assert np.isfinite(drawn).all()
+
+
+@pytest.mark.parametrize("records", [0, 1, 2])
+def test_tables_of_few_records_have_intervals(records):
+    data = pg.Dataset.from_codes(np.zeros((records, 4), dtype=int), DOMAIN)
+    model = KINDS["LAMP"](data, 0)
+    low, high = model.interval(("a", "b"))
+    assert np.isfinite(low.values).all()
+    assert np.all(high.values >= data.project(("a", "b")).values - 1e-9)
+
+
+def test_the_same_question_has_the_same_interval_whatever_was_asked_before(lamp):
+    fresh = pickle.loads(pickle.dumps(lamp))
+    first = fresh.interval(("b", "d")).low.values
+    lamp.interval(("a", "b", "c"))
+    np.testing.assert_array_equal(lamp.interval(("b", "d")).low.values, first)

@@ -1,0 +1,107 @@
+"""Noisy tables that measurements imply, against dense linear algebra."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+import pgmest as pg
+from pgmest.models.errors.counts_prior import count_moments
+from pgmest.models.errors.table_answers import Side, TableAnswer, read_answers
+
+SIZES = {"a": 3, "b": 4, "c": 2}
+MATRICES = ("identity", "prefix", "groups", "shuffled groups", "contrasts", "total", "ranges")
+
+
+def matrix(kind: str, size: int) -> np.ndarray:
+    """Return a query matrix of a kind."""
+    labels = {"groups": np.arange(size) // 2, "shuffled groups": np.arange(size)[::-1] % 2}
+    if kind in labels:
+        return (labels[kind] == np.arange(labels[kind].max() + 1)[:, None]).astype(float)
+    if kind == "contrasts":
+        return np.eye(size)[1:] - np.eye(size)[:-1]
+    if kind == "ranges":
+        return np.vstack([np.eye(size), np.ones((1, size))])
+    return {"identity": np.eye(size), "prefix": np.tril(np.ones((size, size))), "total": np.ones((1, size))}[kind]
+
+
+@given(st.tuples(*[st.sampled_from(MATRICES)] * 3), st.integers(0, 2**31))
+def test_margins_are_least_squares_estimates(kinds, seed):
+    """What answers say about a part of their attributes, and its noise, are those of the pseudo-inverse."""
+    generator = np.random.default_rng(seed)
+    factors = {name: matrix(kind, size) for (name, size), kind in zip(SIZES.items(), kinds, strict=True)}
+    rows = int(np.prod([len(factor) for factor in factors.values()]))
+    measurement = pg.LinearMeasurement(generator.normal(size=rows), tuple(SIZES), 2.0, pg.Kron(factors))
+    whole = TableAnswer.of(measurement, pg.Domain(SIZES))
+    assert whole is not None
+    for count in (1, 2, 3):
+        for part in itertools.combinations(SIZES, count):
+            found = whole.onto(part)
+            axes = [np.eye(SIZES[name]) if name in part else np.ones((1, SIZES[name])) for name in SIZES]
+            summed, query = np.ones((1, 1)), np.ones((1, 1))
+            for name, axis in zip(SIZES, axes, strict=True):
+                if name not in part:
+                    known = np.abs(axis - axis @ np.linalg.pinv(factors[name]) @ factors[name]).max() < 1e-9
+                    if not known:
+                        assert found is None
+                        break
+                summed, query = np.kron(summed, axis), np.kron(query, factors[name])
+            else:
+                assert found is not None
+                inverse = summed @ np.linalg.pinv(query)
+                table = np.zeros(found.shape)
+                expected = found.expanded(found.beyond(table))
+                sizes = [np.bincount(side.labels)[side.labels] for side in found.sides]
+                wanted = (inverse @ measurement.values).reshape(expected.shape)
+                spread = expected / np.multiply.outer(sizes[0], np.ones(())) if count == 1 else expected
+                for axis, size in enumerate(sizes if count > 1 else ()):
+                    spread = spread / size.reshape([-1 if place == axis else 1 for place in range(count)])
+                np.testing.assert_allclose(spread, wanted, atol=1e-9)
+
+
+def test_noise_has_the_covariance_of_the_pseudo_inverse():
+    query = pg.Kron({"a": matrix("ranges", 3), "b": matrix("identity", 4)})
+    (answer,) = read_answers([pg.LinearMeasurement(np.zeros(16), ("a", "b"), 3.0, query)], pg.Domain(SIZES))
+    drawn = answer.noise(40_000, np.random.default_rng(0)).reshape(40_000, -1)
+    inverse = np.linalg.pinv(np.kron(matrix("ranges", 3), np.eye(4)))
+    np.testing.assert_allclose(np.cov(drawn.T), 9.0 * inverse @ inverse.T, atol=0.25)
+
+
+def test_answers_that_cannot_be_read_are_left_out():
+    domain = pg.Domain({"a": 3, "b": 4})
+    few = pg.LinearMeasurement(np.zeros(2), ("a", "b"), 1.0, np.ones((2, 12)))  # a matrix that is no product
+    assert read_answers([few, pg.LinearMeasurement([5.0], ())], domain) == ()
+    all_cells = pg.LinearMeasurement(np.arange(12.0), ("a", "b"), 1.0, np.eye(12)[::-1].copy())
+    (answer,) = read_answers([all_cells], domain)
+    np.testing.assert_allclose(answer.values, np.arange(12.0)[::-1].reshape(3, 4))
+
+
+def test_sides_number_groups_by_their_first_code():
+    side = Side.of(pg.queries.compress(5, [1, 0, 1, 2, 0]), 5)
+    assert side is not None
+    assert side.matrix is None
+    assert side.labels.tolist() == [1, 0, 1, 2, 0]  # the rows of the answers
+
+
+@pytest.mark.parametrize("scale", [0.5, 30.0])
+def test_moments_of_one_uniform_prior_are_those_of_a_truncated_normal(scale):
+    """Many equal values leave one component of the prior, whose moments are known."""
+    generator = np.random.default_rng(1)
+    values = generator.uniform(0, 64 * scale, 4000) + generator.normal(0, scale, 4000)
+    mean, variance = count_moments(values, np.full(4000, scale))
+    near = np.abs(values) < 0.5 * scale
+
+    def moment(power: int, value: float) -> float:
+        return integrate.quad(lambda x: x**power * stats.norm.pdf(value, x, scale), 0, 64 * scale, points=[value])[0]
+
+    exact = np.array([moment(1, value) / moment(0, value) for value in values[near]])
+    np.testing.assert_allclose(mean[near], exact, rtol=0.35)
+    middle = (values > 8 * scale) & (values < 50 * scale)
+    np.testing.assert_allclose(np.sqrt(variance[middle]), scale, rtol=0.2)
+    assert np.all(mean > 0)
+    assert np.all(variance >= 0)
