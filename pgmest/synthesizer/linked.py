@@ -80,6 +80,13 @@ class LinkedFit:
         parts = self.schema.parts.items()
         return np.array([f"{name}.{column}" for name, part in parts for column in part.schema.domain], dtype=object)
 
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """The privacy statement, as JSON values."""
+        from pgmest.evaluation.reports.linked import statement_of
+
+        return statement_of(self.result, self.schema).to_json()
+
     def sample(self, units: int | None, generator: np.random.Generator, written: Any, given: Any) -> dict[str, Any]:
         """Return synthetic tables by name; see `Synthesizer.sample`."""
         if given is not None:

@@ -279,8 +279,8 @@ class Synthesizer:
 
     @property
     def privacy_(self) -> Mapping[str, Any]:
-        """The privacy statement of the model, as JSON values (`pgmest.privacy.PrivacyStatement`)."""
-        return self.model_.about.get("privacy", {})
+        """The privacy statement of the model or the linked tables, as JSON values (`privacy.PrivacyStatement`)."""
+        return self._linked.privacy if self._linked is not None else self.model_.about.get("privacy", {})
 
     def save(self, path: str | Path) -> None:
         """Write the model, the schema and the privacy statement to an npz file, which may be published.
@@ -318,9 +318,9 @@ class Synthesizer:
     def kept_(self) -> KeptPairs | None:
         """The pairs of columns that were measured, that follow from others, and that are independent in the release.
 
-        It is None for a mechanism without measurements of marginals.
+        It is None for a mechanism without measurements of marginals, and for linked tables.
         """
-        return KeptPairs.of(self._fitted())
+        return KeptPairs.of(self._fitted()) if self._linked is None else None
 
     @property
     def ledger_(self) -> Statement:
