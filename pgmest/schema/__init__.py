@@ -8,7 +8,8 @@ docs/guides/tables.md and docs/guides/households.md show it all.
 """
 
 from pgmest.schema.draft import draft
-from pgmest.schema.linked import draft as _linked_draft  # noqa: F401  it drafts linked tables
+from pgmest.schema.linked import draft as _draft  # noqa: F401  it drafts linked tables
+from pgmest.schema.linked import reading as _reading  # noqa: F401  it reads them
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.schema.schema import Schema
 

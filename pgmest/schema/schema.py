@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TABLE_ENDINGS = (*READ, ".xls", ".xlsm", ".ods", ".npz")
 
 SCHEMA_OF_TABLES: list[Callable[[SchemaNode], Any]] = []
-"""The function that reads a schema with `tables:`; linked/schema.py imports this file and adds it."""
+"""The function that reads a schema with `tables:`; linked/reading.py imports this file and adds it."""
 
 DRAFT_MARK = "READ FROM THE PRIVATE DATA"
 """Stands on each line of a draft that was read from the records; a schema with such a line is not public."""

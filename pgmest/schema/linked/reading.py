@@ -1,0 +1,179 @@
+"""The schema of linked tables, read from `tables:` of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pgmest.data.linked import tree_order
+from pgmest.errors import DataError, listed
+from pgmest.schema.frame_types import FrameTypes
+from pgmest.schema.linked.schema import LinkedSchema, TableSchema
+from pgmest.schema.linked.within import read_rules
+from pgmest.schema.notation import SchemaNode
+from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema, file_options
+
+FIELDS = ("key", "parent", "at_most", "columns", "constraints", "within", "file", "frame")
+
+
+def read_linked(node: SchemaNode) -> LinkedSchema:
+    """Return the schema of linked tables in a node with `tables:`.
+
+    Raises:
+        SchemaError: it is no such schema.
+    """
+    fields = node.fields(("tables", "unit", "drafted_from_private_data"), ("tables",))
+    described = fields["tables"].mapping("a mapping of the names of tables to what they hold")
+    if len(described) < 2:
+        fields["tables"].fail("must describe at least two tables; a schema of a single one has columns: instead.")
+    if "" in described:
+        described[""].called("a table").fail("must have a name.")
+    named = {name: inner.called(f"table '{name}'") for name, inner in described.items()}
+    read = {name: inner.fields(FIELDS) for name, inner in named.items()}
+    parents = {name: one["parent"].text() if "parent" in one else None for name, one in read.items()}
+    try:
+        order = tree_order(parents)
+    except DataError as error:
+        fields["tables"].fail(f"are no tree: {error}")
+    links = {name: _link(name, parents[name], named[name], read[name]) for name in order}
+    keys = {name: _own_key(name, parents, links, named[name]) for name in order}
+    parts = {name: _part(name, named[name], read[name], keys[name], links[name][0], parents) for name in order}
+    unit = fields["unit"].choice(tuple(order)) if "unit" in fields and _is_text(fields["unit"], order) else order[0]
+    drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
+    return LinkedSchema((), source=node.source, drafted=drafted, description=node.plain(), parts=parts, protected=unit)
+
+
+SCHEMA_OF_TABLES.append(read_linked)
+
+
+def _is_text(node: SchemaNode, tables: Sequence[str]) -> bool:
+    if isinstance(node.value, dict):
+        node.fail(
+            f"must be the name of the table whose rows are protected, with all that hangs on them ({listed(tables)}); "
+            "how many rows hang on another one says at_most: of each table."
+        )
+    return True
+
+
+Keys = tuple[str, ...]
+
+
+def _link(name: str, parent: str | None, node: SchemaNode, fields: dict[str, SchemaNode]) -> tuple[Keys, Keys]:
+    """Return the columns of `key:` in the table itself and in its parent; the root has the same twice."""
+    if "key" not in fields:
+        text = "" if parent is None else f" that it shares with '{parent}'"
+        node.fail(f"needs 'key:', the column{text}, such as key: id.")
+    key = fields["key"]
+    if not isinstance(key.value, dict):
+        names = _names(key)
+        return names, names
+    if parent is None:
+        key.fail("must be a column, or a list of columns, as this table has no parent.")
+    both = key.fields((parent, name), (parent, name))
+    mine, theirs = _names(both[name]), _names(both[parent])
+    if len(mine) != len(theirs):
+        key.fail(f"must name as many columns of '{name}' as of '{parent}'.")
+    return mine, theirs
+
+
+def _names(node: SchemaNode) -> Keys:
+    names = tuple(item.text() for item in node.items()) if isinstance(node.value, list) else (node.text(),)
+    if not names or len(set(names)) != len(names):
+        node.fail("must name at least one column, each once.")
+    return names
+
+
+def _own_key(
+    name: str, parents: Mapping[str, str | None], links: Mapping[str, tuple[Keys, Keys]], node: SchemaNode
+) -> Keys:
+    """Return the columns that identify the rows of a table, on which its children agree."""
+    wanted = {child: links[child][1] for child, parent in parents.items() if parent == name}
+    if parents[name] is None:
+        wanted = {name: links[name][0], **wanted}
+    for child, key in wanted.items():
+        if key != next(iter(wanted.values())):
+            node.fail(
+                f"is identified by {listed(next(iter(wanted.values())))} for '{next(iter(wanted))}', but by "
+                f"{listed(key)} for '{child}': use one key. If the columns have other names in the two tables, write "
+                f"key: {{{name}: ..., {child}: ...}} for '{child}'."
+            )
+    return next(iter(wanted.values()), ())
+
+
+def _part(
+    name: str,
+    node: SchemaNode,
+    fields: dict[str, SchemaNode],
+    key: Keys,
+    link: Keys,
+    parents: Mapping[str, str | None],
+) -> TableSchema:
+    """Return what is public about one table."""
+    parent = parents[name]
+    for only in ("at_most", "within") if parent is None else ():
+        if only in fields:
+            fields[only].fail("is about the rows of one parent row, but the table has no parent: add parent:.")
+    if parent is not None and "at_most" not in fields:
+        node.fail(f"needs 'at_most:', how many rows of one row of '{parent}' count.")
+    at_most = fields["at_most"].integer(1) if parent is not None else 0
+    link = link if parent is not None else ()
+    columns, counts = _columns(name, fields, parents)
+    schema = _flat(node, fields, columns)
+    _check_keys(name, node, key, link, at_most, (*columns, *counts))
+    rules = read_rules(fields["within"], name, schema, at_most) if "within" in fields else ()
+    return TableSchema(name, schema, key, parent, link, at_most, rules, counts, node.place)
+
+
+def _columns(
+    name: str, fields: dict[str, SchemaNode], parents: Mapping[str, str | None]
+) -> tuple[dict[str, SchemaNode], dict[str, str]]:
+    """Return the described columns, and those that count the rows of other tables with that table."""
+    columns, counts = {}, {}
+    described = fields["columns"].mapping("a mapping of columns to what they hold") if "columns" in fields else {}
+    for column, inner in described.items():
+        kind = inner.value.get("type") if isinstance(inner.value, dict) else None
+        if kind is None or kind.value != "count":
+            columns[column] = inner
+            continue
+        of = inner.called(f"table '{name}': column '{column}'").fields(("type", "of"), ("of",))["of"]
+        children = tuple(child for child, parent in parents.items() if parent == name)
+        if not children:
+            of.fail("counts the rows of a table that hangs on this one, but there is none.")
+        counts[column] = of.choice(children)
+    return columns, counts
+
+
+def _flat(node: SchemaNode, fields: dict[str, SchemaNode], columns: dict[str, SchemaNode]) -> Schema:
+    """Return the schema of the columns alone."""
+    kept = {only: inner for only, inner in fields.items() if only in ("constraints", "file", "frame")}
+    if not columns:
+        if "constraints" in kept:
+            kept["constraints"].fail("are about columns, but the table describes none.")
+        file = file_options(kept["file"]) if "file" in kept else {}
+        types = FrameTypes.from_node(kept["frame"]) if "frame" in kept else None
+        return Schema((), source=node.source, file=file, frame=types, description={"columns": {}})
+    body = {"columns": replace(fields["columns"], value=columns), **kept}
+    schema = Schema.from_node(SchemaNode(body, node.source, node.line, node.name))
+    if schema.bought:
+        node.fail(
+            f"has columns of which something is to be bought ({listed(schema.bought)}), which linked tables cannot do "
+            "yet: state public bounds and values."
+        )
+    return schema
+
+
+def _check_keys(name: str, node: SchemaNode, key: Keys, link: Keys, at_most: int, columns: Sequence[str]) -> None:
+    for column in (*key, *link):
+        if column in columns:
+            node.fail(f"has '{column}' as a key, which identifies rows and must not be among the columns, too.")
+    fresh = [column for column in key if column not in link]
+    if len(fresh) > 1:
+        node.fail(
+            f"is identified by {listed(key)}, of which {listed(fresh)} are no key of its parent: identify its rows by "
+            "one column of its own, so that fresh keys can be numbered; for example, join the texts of the columns."
+        )
+    if key and not fresh and at_most > 1:
+        node.fail(
+            f"is identified by {listed(key)}, the key of its parent, so one row of the parent has at most one: say "
+            "at_most: 1, or identify its rows by a column of its own."
+        )
