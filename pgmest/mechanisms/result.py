@@ -130,13 +130,26 @@ class Result:
         """
         return self._with_errors("interval").interval(query, clique, given, **options)
 
-    def uncertainty(self, query: Any, *arguments: Any, **options: Any) -> Uncertainty:
-        """Return the standard errors of an answer, as the method `uncertainty` of the model, with its arguments.
+    def uncertainty(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        **options: Any,
+    ) -> Uncertainty:
+        """Return the standard errors of an answer, in counts, from drawn errors, as the intervals of `interval`.
+
+        With the options of `Model.uncertainty`, such as `replicates=`, they come from models that are estimated again,
+        and account for the noise of the measurements only.
 
         Raises:
-            ArgumentError: if the model is not one of pgmest's; or as for the model's method.
+            ArgumentError: if the model is not one of pgmest's; or as for `interval` or `Model.uncertainty`.
         """
-        return self._with_errors("uncertainty").uncertainty(query, *arguments, **options)
+        if options:
+            return self._with_errors("uncertainty").uncertainty(query, clique, given, **options)
+        from pgmest.models.errors.drawn_intervals import drawn_answers
+
+        return drawn_answers(self._with_errors("interval"), query, clique, given).uncertainty()
 
     def _with_errors(self, method: str) -> Any:
         if not hasattr(self.model, method):

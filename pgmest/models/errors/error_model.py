@@ -19,9 +19,9 @@ from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
 from pgmest.tables.domain import Clique
 
-MOST_NUMBERS = 6_000_000
+MOST_NUMBERS = 1_200_000
 """The largest number of drawn errors of a table, all draws together."""
-FEWEST, MOST = 40, 300
+FEWEST, MOST = 60, 300
 """The smallest and the largest number of draws."""
 MARGIN, RECORDS_MARGIN = 1.05, 1.1
 """The factors by which errors are drawn larger than the parts that are known, in general and for a model of records:
@@ -67,7 +67,7 @@ class ErrorModel:
 
         Args:
             clique: the attributes, in the order of the domain.
-            count: the number of draws; by default as many as fit into memory, from 40 to 300.
+            count: the number of draws; by default as many as fit into memory, from 60 to 300.
             seed: the seed of the draws, or their generator.
 
         Returns:
