@@ -22,7 +22,7 @@ misses plus random numbers of up to DAZE. Lower values end in states that no sin
 def exchanged(
     matrix: sparse.csr_array, weights: np.ndarray, counts: np.ndarray, zones: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """Return counts near other ones whose sums are those of the weights, rounded up or down, as far as it finds them.
+    """Search for counts near other ones whose sums are those of the weights, rounded up or down.
 
     Args:
         matrix: what each household adds to each total, shape (households, totals).
