@@ -43,9 +43,15 @@ class MeasuredLengths:
     stddev: float
     averaged: bool
 
-    def averages(self, families: Families) -> LinearMeasurement:
-        """Return what the answers say about averages, as a measurement, given the families of a model."""
-        lengths, averages = families.tables(self.clique, self.groups)
+    def averages(self, families: Families, total: float) -> LinearMeasurement:
+        """Return what the answers say about averages, as a measurement.
+
+        Args:
+            families: the families of a model.
+            total: the estimated number of families of the data.
+        """
+        scale = total / max(1, len(families.sizes))
+        lengths, averages = (table * scale for table in families.tables(self.clique, self.groups))
         present = families.layout.present(self.clique, self.groups)
         if self.averaged:
             lengths = averages

@@ -50,9 +50,8 @@ class LinkedEvidence:
         """Return the evidence, with the tables of another child that follow from those of one child."""
         families = self.families
         assert families is not None
-        about = [answer.averages(families) for answer in self.lengths]
-        measurements = [*self.curator.measurements, *about]
         total = evidence_of(self.curator).total
+        measurements = [*self.curator.measurements, *(answer.averages(families, total) for answer in self.lengths)]
         first = Evidence.of(measurements, self.layout.domain, total)
         twins = twin_tables(first, self.layout)
         counts = {name: first.counts(name) for name in self.layout.domain}

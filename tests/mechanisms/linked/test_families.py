@@ -9,6 +9,7 @@ import pytest
 
 from pgmest.mechanisms.linked.families import OTHER, Families, Layout, shares
 from pgmest.mechanisms.linked.kernels import MOST_ALL, NEAR
+from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.tables.domain import Clique, Domain
 from tests.mechanisms.linked.examples import random_families
 
@@ -122,3 +123,16 @@ def test_shares_sum_to_at_most_one_and_are_on_the_grid() -> None:
         assert (weights * number <= 1).all()
         assert (weights[2:] * number[2:] > 0.999).all()
         assert (weights * 2.0**30 == np.floor(weights * 2.0**30)).all()
+
+
+def test_lengths_say_the_same_of_averages_whatever_the_number_of_families_of_the_model() -> None:
+    families = random_families(np.random.default_rng(5), 60, 4)
+    twice = Families(families.layout, np.tile(families.parents, (2, 1)), np.tile(families.children, (2, 1)))
+    for clique in all_cliques(families.layout):
+        groups = tuple(np.arange(families.layout.domain[name]) for name in clique)
+        lengths, averages = twice.tables(clique, groups)
+        answer = MeasuredLengths(clique, groups, lengths, 1.0, averaged=False)
+        assert np.allclose(answer.averages(families, 120.0).values, averages.ravel())
+        few, many = answer.averages(families, 120.0), answer.averages(twice, 120.0)
+        assert np.allclose(few.stddev, many.stddev)
+        assert (many.stddev <= 1).all()
