@@ -8,7 +8,7 @@ from itertools import combinations, product
 from pgmest.mechanisms.linked.families import Layout
 from pgmest.tables.domain import Clique
 
-WEIGHTS = {"above": 1.0, "between": 1.0, "inside": 1.0, "across": 1.0}
+WEIGHTS = {"above": 3.0, "between": 1.0, "inside": 1.0, "across": 1.0}
 """The importance of all tables together of a parent, of a parent and a child, of a child, and of two children."""
 
 
