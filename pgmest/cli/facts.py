@@ -54,7 +54,7 @@ def linked_facts(schema: LinkedSchema) -> dict[str, Any]:
             "parent": part.parent,
             "keys": list(part.keys),
             "at_most": part.at_most or None,
-            "counts": dict(part.counts),
+            "computed": {column: of or "sequence" for column, of in part.computed.items()},
             "within": [str(rule) for rule in part.rules],
             **schema_facts(part.schema),
         }

@@ -77,8 +77,8 @@ def _linked(schema: LinkedSchema, as_json: bool) -> None:
     for name, part in schema.parts.items():
         above = f", at most {part.at_most} for a row of {part.parent}" if part.parent else ""
         show(f"\ntable {name}{above}; key: {', '.join(part.keys)}")
-        for column, of in part.counts.items():
-            show(f"{column}  the number of {of}")
+        for column, of in part.computed.items():
+            show(f"{column}  {f'the number of {of}' if of else f'1, 2, ... within a row of {part.parent}'}")
         if part.schema.described:
             _columns(part.schema)
         for rule in part.rules:

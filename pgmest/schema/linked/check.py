@@ -17,7 +17,7 @@ from pgmest.errors import DataError, percent_text, plural
 from pgmest.schema.check import PRIVATE, TableCheck
 from pgmest.schema.check import check as check_table
 from pgmest.schema.column_check import ALARMING
-from pgmest.schema.keyed_hash import checked_key
+from pgmest.schema.keyed_hash import checked_key, place_within
 from pgmest.schema.linked.encoding import ReadTables, read_tables
 from pgmest.schema.linked.linking import DOUBLED, KEYLESS, ORPHAN, LinkedRows, link_rows
 from pgmest.schema.numerals import real_numbers
@@ -117,7 +117,7 @@ class LinkedCheck:
     Attributes:
         checks: the check of each table with columns.
         joins: how each table joins its parent.
-        rules: the rules within parents, and the columns of counts, with the rows that break them.
+        rules: the rules within parents, and the computed columns, with the rows that break them.
         source: the schema's file.
     """
 
@@ -195,13 +195,13 @@ def check(schema: LinkedSchema, tables: Mapping[str, Any]) -> LinkedCheck:
                 found = check_table(part.schema, table)
             except DataError as error:
                 raise DataError(f"table '{name}': {error}") from None
-            known = {*part.keys, *part.counts}
+            known = {*part.keys, *part.computed}
             checks[name] = replace(found, left_out=tuple(column for column in found.left_out if column not in known))
-    read = read_tables(schema, tables, counts=True)
+    read = read_tables(schema, tables, computed=True)
     uncut = {name: replace(rows, at_most=max(rows.rows, 1)) for name, rows in read.rows.items()}
     found = link_rows(uncut, read.hashes(checked_key(None)))
     joins = {name: _join(schema, name, found[name]) for name in schema.parts}
-    rules = (*_rules(schema, read, found), *_counts(schema, read, found))
+    rules = (*_rules(schema, read, found), *_computed(schema, read, found))
     return LinkedCheck(checks, joins, rules, schema.source)
 
 
@@ -229,15 +229,27 @@ def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRow
         yield RuleCheck(rule.table, str(rule), len(broken), int(broken.sum()))
 
 
-def _counts(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:
-    """Yield the columns that count rows, with the rows that state another number than there are."""
+def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:
+    """Yield the columns that count rows or number them, with the rows that state something else."""
     for name, part in schema.parts.items():
-        for column, of in part.counts.items():
-            if read.counts[name][column]:
-                stated = np.concatenate([_numbers(values) for values in read.counts[name][column]])[found[name].rows]
-                wrong = int((stated != found[of].sizes).sum())
-                text = f"{column} is the number of {of}"
-                yield RuleCheck(name, text, len(stated), wrong)
+        rows = found[name]
+        for column, pieces in read.computed[name].items():
+            stated = np.concatenate([np.empty(0), *map(_numbers, pieces)])[rows.rows]
+            of = part.computed[column]
+            if of is None:
+                text, wrong = f"{column} numbers the rows of one row of {part.parent}", _misnumbered(stated, rows)
+            else:
+                text, wrong = f"{column} is the number of {of}", stated != found[of].sizes
+            yield RuleCheck(name, text, len(stated), int(wrong.sum()))
+
+
+def _misnumbered(stated: np.ndarray, rows: LinkedRows) -> np.ndarray:
+    """Return which rows are of a parent whose rows are not numbered 1, 2, ... in some order, shape (counted,)."""
+    order = np.lexsort((stated, rows.parent_rows))
+    wrong = stated[order] != place_within(rows.parent_rows[order]) + 1
+    parents = np.zeros(int(rows.parent_rows.max(initial=-1)) + 1, dtype=bool)
+    parents[rows.parent_rows[order][wrong]] = True
+    return parents[rows.parent_rows]
 
 
 def _numbers(values: Values) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import ArgumentError, SchemaError, listed
+from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode as decode_table
 from pgmest.schema.decoding import library_and_schema
 from pgmest.schema.frame_types import FrameTypes
@@ -42,14 +43,22 @@ def decode(
             if part.parent is None
             else draw_older(part, linked.tables[name].dataset, linked.link(name)[1], generator)
         )
-        rows = linked.tables[name].rows
-        counts = {
-            column: (described, linked.sizes(part.counts[column]), np.zeros(rows, dtype=bool))
-            for column, described in schema.counts(name).items()
-        }
+        computed = _computed(schema, linked, name)
         data = linked.tables[name].dataset
-        made[name] = decode_table(table, data, generator, library, as_text, known, counts, table_keys)
+        made[name] = decode_table(table, data, generator, library, as_text, known, computed, table_keys)
     return made
+
+
+def _computed(
+    schema: LinkedSchema, linked: LinkedDataset, name: str
+) -> dict[str, tuple[SchemaColumn, np.ndarray, np.ndarray]]:
+    """Return the description and the values of the columns that count rows or number them, and that none is missing."""
+    found, none = {}, np.zeros(linked.tables[name].rows, dtype=bool)
+    for column, described in schema.computed(name).items():
+        of = schema.parts[name].computed[column]
+        values = _places(linked.link(name)[1]) + 1 if of is None else linked.sizes(of)
+        found[column] = (described, values, none)
+    return found
 
 
 def check_fits(schema: LinkedSchema, linked: Any) -> None:

@@ -13,14 +13,15 @@ from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, percent_text
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.draft import DRAFT_OF_TABLES, HEADER, PRIVATE_MARK, DraftParts, drafted, located
-from pgmest.schema.linked.joins import Join, joins_of
+from pgmest.schema.keyed_hash import place_within
+from pgmest.schema.linked.joins import Join, joins_of, numbered, repeated
 from pgmest.schema.notation import quoted
 from pgmest.schema.numerals import real_numbers
 
 WHOLE = 0.99
 """The least share of the parents of which the proposed `at_most` keeps all rows."""
 COUNTED = 0.99
-"""The least share of the rows in which a column must be the number of children to count them."""
+"""The least share of the rows in which a column must be the number of children, or of the row, to be computed."""
 FEWEST_PARENTS = 20
 """The least number of parents from which rules are proposed."""
 NEARLY_ALL = 0.99
@@ -50,12 +51,14 @@ def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
     if len(tables) < 2:
         raise ArgumentError.of("table", tuple(tables), "at least two tables by name; or a single table, without a name")
     found = {name: located(table) for name, table in tables.items()}
-    joins = joins_of({name: columns for name, (_, _, columns) in found.items()})
+    numbers = numbered({name: columns for name, (_, _, columns) in found.items()})
+    joins = joins_of(numbers)
     order = tree_order({name: joins[name].parent if name in joins else None for name in tables})
     text = HEADER + "tables:\n"
     for name in order:
         table, told, columns = found[name]
-        lines = _table(name, order, joins, table, told, columns)
+        copies = repeated(joins[name], numbers) if name in joins else {}
+        lines = _table(name, joins, table, told, columns, copies)
         text += f"  {quoted(name)}:\n" + "".join(f"    {line}\n" if line else "\n" for line in lines)
     return text
 
@@ -64,14 +67,22 @@ DRAFT_OF_TABLES.append(draft_linked)
 
 
 def _table(
-    name: str, order: list[str], joins: Mapping[str, Join], table: Any, told: Any, columns: Mapping[str, np.ndarray]
+    name: str,
+    joins: Mapping[str, Join],
+    table: Any,
+    told: Any,
+    columns: Mapping[str, np.ndarray],
+    copies: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield the lines that describe one table."""
+    """Yield the lines that describe one table, but not the columns that repeat one of the parent."""
     children = {child: join for child, join in joins.items() if join.parent == name}
     own, join = next((one.key for one in children.values()), ()), joins.get(name)
     keys = {*own, *(join.link if join else ())}
-    counts = dict(_counts(columns, children))
-    rest = {column: array for column, array in columns.items() if column not in keys and column not in counts}
+    computed = {column: f"{{type: count, of: {quoted(of)}}}" for column, of in _counts(columns, children)}
+    computed |= {column: "{type: sequence}" for column in _sequences(columns, join) if column not in computed}
+    computed = {column: form for column, form in computed.items() if column not in keys}
+    left = {*keys, *computed, *copies}
+    rest = {column: array for column, array in columns.items() if column not in left}
     parts = drafted(table, told, rest)
     yield from "".join(parts.decisions).splitlines()
     if join is not None:
@@ -81,12 +92,14 @@ def _table(
     else:
         yield f"key: {_names(own)}"
     yield from parts.file.splitlines()
-    described = [
-        f"  {quoted(column)}: {{type: count, of: {quoted(of)}}}  {PRIVATE_MARK}" for column, of in counts.items()
-    ]
+    described = [f"  {quoted(column)}: {form}  {PRIVATE_MARK}" for column, form in computed.items()]
     if described or any(not line.lstrip().startswith("#") for line in parts.columns):
         yield "columns:"
     yield from [*described, *parts.columns]
+    for column, other in copies.items():
+        assert join is not None
+        same = on_one_line(f"'{other}' of {join.parent}")
+        yield f"  {PRIVATE_MARK}: {on_one_line(column)} IS LEFT OUT: IT REPEATS {same}, FROM WHICH IT CAN BE JOINED."
     yield from "".join(["# constraints:\n", *parts.relations] if parts.relations else []).splitlines()
     if join is not None:
         yield from _rules(join, parts, rest)
@@ -123,6 +136,21 @@ def _counts(columns: Mapping[str, np.ndarray], children: Mapping[str, Join]) -> 
             if column not in join.key and np.ptp(join.sizes) and np.mean(numbers == join.sizes) >= COUNTED:
                 yield column, child
                 break
+
+
+def _sequences(columns: Mapping[str, np.ndarray], join: Join | None) -> Iterator[str]:
+    """Yield the columns that number the rows of each parent row."""
+    if join is None or join.sizes.max(initial=0) < 2:
+        return
+    held = np.flatnonzero(join.parent_rows >= 0)
+    for column, array in columns.items():
+        values = Values.of(array)
+        if values.unread is not None or values.gaps.any():
+            continue
+        numbers, parent = real_numbers(values).numbers[held], join.parent_rows[held]
+        order = np.lexsort((numbers, parent))
+        if np.mean(numbers[order] == place_within(parent[order]) + 1) >= COUNTED:
+            yield column
 
 
 def _rules(join: Join, parts: DraftParts, columns: Mapping[str, np.ndarray]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import ReadingWarning, collected, lazy_frame
 from pgmest.data.linked import LinkedDataset, LinkedTable
@@ -32,13 +32,13 @@ class ReadTables:
 
     Attributes:
         codes: table -> its columns of codes, in the order of its schema.
-        counts: table -> the columns that count the rows of other tables, as they say.
+        computed: table -> the columns that count rows or number them, as they are stated; empty if the table lacks one.
         rows: table -> its rows as linking sees them.
         texts: the text of each number of the root's keys.
     """
 
     codes: Mapping[str, list[np.ndarray]]
-    counts: Mapping[str, Mapping[str, list[Values]]]
+    computed: Mapping[str, Mapping[str, list[Values]]]
     rows: Mapping[str, TableRows]
     texts: list[str]
 
@@ -67,8 +67,8 @@ def encode(schema: LinkedSchema, tables: Mapping[str, Any], key: bytes | None) -
     return LinkedDataset(made, schema.rules, schema.protected)
 
 
-def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], counts: bool = False) -> ReadTables:
-    """Return the codes and the keys of all rows; with `counts` also the columns that count rows, for a check.
+def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool = False) -> ReadTables:
+    """Return the codes and the keys of all rows; with `computed` also the computed columns, for a check.
 
     Raises:
         DataError: a column is missing; or, with `outside: error`, a value is not foreseen.
@@ -76,13 +76,14 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], counts: bool = 
     spaces = {name: KeySpace(len(part.key)) for name, part in schema.parts.items()}
     own: dict[str, list[KeyColumn]] = {}
     above: dict[str, list[KeyColumn]] = {}
-    codes, counted = {}, {}
+    codes, stated = {}, {}
     for name, part in schema.parts.items():
         own[name] = spaces[name].columns(part.key)
         above[name] = spaces[part.parent].columns(part.link) if part.parent else []
-        counted[name] = {column: [] for column in part.counts} if counts else {}
+        there = column_names(tables[name]) if computed and name in tables else ()
+        stated[name] = {column: [] for column in part.computed if column in there}
         if name in tables:
-            codes[name] = _read(part, tables[name], [*own[name], *above[name]], counted[name])
+            codes[name] = _read(part, tables[name], [*own[name], *above[name]], stated[name])
     numbers, texts = _numbers(schema, spaces, own, above)
     if schema.root not in tables:  # it has no columns: its rows are those that others name
         codes[schema.root] = []
@@ -93,19 +94,19 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], counts: bool = 
         link = numbers[part.parent][name] if part.parent else None
         keyed = [column.row_keys(held) for column, held in zip(part.schema.columns, codes[name], strict=True)]
         rows[name] = TableRows(part.parent, own_numbers, link, part.at_most, keyed, _wanted(part, codes[name]))
-    return ReadTables(codes, counted, rows, texts)
+    return ReadTables(codes, stated, rows, texts)
 
 
-def _read(part: TableSchema, table: Any, keys: list[KeyColumn], counts: Mapping[str, list[Values]]) -> list[np.ndarray]:
-    """Return the codes of a table, whose keys and counts are gathered on the way."""
+def _read(part: TableSchema, table: Any, keys: list[KeyColumn], stated: Mapping[str, list[Values]]) -> list[np.ndarray]:
+    """Return the codes of a table, whose keys and computed columns are gathered on the way."""
     columns = part.schema.columns
     sources = dict.fromkeys(source for column in columns for source in column.sources)
-    names = list(dict.fromkeys([*sources, *part.keys, *counts]))
+    names = list(dict.fromkeys([*sources, *part.keys, *stated]))
 
     def gather(piece: dict[str, Values]) -> None:
         for reader in keys:
             reader.add(piece[reader.column])
-        for column, pieces in counts.items():
+        for column, pieces in stated.items():
             pieces.append(piece[column])
 
     try:

@@ -41,16 +41,20 @@ class Join:
     parent_rows: np.ndarray
 
 
-def joins_of(tables: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Join]:
+Numbers = Mapping[str, Mapping[str, np.ndarray]]
+"""Table -> column -> the number of the text of each value, -1 for none; equal texts have equal numbers everywhere."""
+
+
+def joins_of(numbers: Numbers) -> dict[str, Join]:
     """Return for each table but one how it hangs on another.
 
     Args:
-        tables: the columns of each table, with None, NaN or NaT for no value.
+        numbers: the values of the tables, as `numbered` returns them.
 
     Raises:
         DataError: the tables do not form one tree.
     """
-    numbers = _numbered(tables)
+    tables = list(numbers)
     found: list[tuple[tuple[float, ...], Join]] = []
     for parent, child in itertools.permutations(tables, 2):
         found += _candidates(parent, child, numbers[parent], numbers[child])
@@ -68,8 +72,8 @@ def joins_of(tables: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Join]:
     return joins
 
 
-def _numbered(tables: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, dict[str, np.ndarray]]:
-    """Return the number of the text of each value, the same in all columns; -1 for none."""
+def numbered(tables: Mapping[str, Mapping[str, np.ndarray]]) -> Numbers:
+    """Return the numbers of the columns of tables, in which None, NaN or NaT stands for no value."""
     texts: dict[str, int] = {}
     numbers: dict[str, dict[str, np.ndarray]] = {}
     for table, columns in tables.items():
@@ -139,3 +143,17 @@ def _above(joins: Mapping[str, Join], name: str) -> list[str]:
 def _agree(joins: Mapping[str, Join], join: Join) -> bool:
     """Return whether the other children of a parent have the same key of it."""
     return all(other.key == join.key for other in joins.values() if other.parent == join.parent)
+
+
+def repeated(join: Join, numbers: Numbers) -> dict[str, str]:
+    """Return the columns of a child that repeat a column of its parent in nearly all rows, with that column."""
+    held = np.flatnonzero(join.parent_rows >= 0)
+    found: dict[str, str] = {}
+    for name, mine in numbers[join.child].items():
+        for other, theirs in numbers[join.parent].items():
+            several = len(np.unique(theirs)) >= (2 if name == other else FEWEST_KEYS)
+            if name in join.link or other in join.key or not several:
+                continue
+            if np.mean(mine[held] == theirs[join.parent_rows[held]]) >= UNIQUE:
+                found.setdefault(name, other)
+    return found

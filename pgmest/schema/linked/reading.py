@@ -117,30 +117,40 @@ def _part(
         node.fail(f"needs 'at_most:', how many rows of one row of '{parent}' count.")
     at_most = fields["at_most"].integer(1) if parent is not None else 0
     link = link if parent is not None else ()
-    columns, counts = _columns(name, fields, parents)
+    columns, computed = _columns(name, fields, parents)
     schema = _flat(node, fields, columns)
-    _check_keys(name, node, key, link, at_most, (*columns, *counts))
+    _check_keys(name, node, key, link, at_most, (*columns, *computed))
     rules = read_rules(fields["within"], name, schema, at_most) if "within" in fields else ()
-    return TableSchema(name, schema, key, parent, link, at_most, rules, counts, node.place)
+    return TableSchema(name, schema, key, parent, link, at_most, rules, computed, node.place)
 
 
 def _columns(
     name: str, fields: dict[str, SchemaNode], parents: Mapping[str, str | None]
-) -> tuple[dict[str, SchemaNode], dict[str, str]]:
-    """Return the described columns, and those that count the rows of other tables with that table."""
-    columns, counts = {}, {}
+) -> tuple[dict[str, SchemaNode], dict[str, str | None]]:
+    """Return the described columns, and the computed ones as `TableSchema.computed` has them."""
+    columns, computed = {}, {}
     described = fields["columns"].mapping("a mapping of columns to what they hold") if "columns" in fields else {}
     for column, inner in described.items():
+        node = inner.called(f"table '{name}': column '{column}'")
         kind = inner.value.get("type") if isinstance(inner.value, dict) else None
-        if kind is None or kind.value != "count":
+        if kind is not None and kind.value == "count":
+            computed[column] = _counted(node, tuple(child for child, parent in parents.items() if parent == name))
+        elif kind is not None and kind.value == "sequence":
+            node.fields(("type",))
+            if parents[name] is None:
+                node.fail("numbers the rows of one parent row, but the table has no parent.")
+            computed[column] = None
+        else:
             columns[column] = inner
-            continue
-        of = inner.called(f"table '{name}': column '{column}'").fields(("type", "of"), ("of",))["of"]
-        children = tuple(child for child, parent in parents.items() if parent == name)
-        if not children:
-            of.fail("counts the rows of a table that hangs on this one, but there is none.")
-        counts[column] = of.choice(children)
-    return columns, counts
+    return columns, computed
+
+
+def _counted(node: SchemaNode, children: tuple[str, ...]) -> str:
+    """Return the table whose rows a column counts."""
+    of = node.fields(("type", "of"), ("of",))["of"]
+    if not children:
+        of.fail("counts the rows of a table that hangs on this one, but there is none.")
+    return of.choice(children)
 
 
 def _flat(node: SchemaNode, fields: dict[str, SchemaNode], columns: dict[str, SchemaNode]) -> Schema:

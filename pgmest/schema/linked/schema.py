@@ -29,13 +29,14 @@ class TableSchema:
 
     Attributes:
         name: the table.
-        schema: its columns, but for keys and counts.
+        schema: its columns, but for keys and computed ones.
         key: the columns that identify its rows, on which rows of other tables hang; none if nothing hangs on it.
         parent: the table on whose rows its rows hang; None for the root.
         link: its columns that hold the key of the parent row, in the order of the parent's key.
         at_most: how many rows of one parent row count; 0 for the root.
         rules: what holds among the rows of one parent row.
-        counts: the columns that say how many rows of another table hang on a row (`type: count`) -> that table.
+        computed: the columns without codes -> the table whose rows they count (`type: count`); None for a column that
+            numbers the rows of each parent row (`type: sequence`).
         place: where it is described, for errors.
     """
 
@@ -46,7 +47,7 @@ class TableSchema:
     link: tuple[str, ...]
     at_most: int
     rules: tuple[Rule, ...]
-    counts: Mapping[str, str]
+    computed: Mapping[str, str | None]
     place: str
 
     @property
@@ -58,10 +59,6 @@ class TableSchema:
     def numbered(self) -> str | None:
         """The column of its key that numbers its rows in synthetic tables; None if the link identifies the rows."""
         return next((name for name in self.key if name not in self.link), None)
-
-    def count_column(self, name: str, most: int) -> Integer:
-        """Return a column of counts as one of whole numbers."""
-        return Integer(name, False, frozenset({""}), "clip", self.place, tuple(map(float, range(most + 1))), most)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,10 +128,14 @@ class LinkedSchema(Schema):
         """Return the names of the tables whose rows hang on those of `name`."""
         return tuple(part.name for part in self.parts.values() if part.parent == name)
 
-    def counts(self, name: str) -> dict[str, Integer]:
-        """Return the columns of a table that count the rows of others."""
-        part = self.parts[name]
-        return {column: part.count_column(column, self.parts[of].at_most) for column, of in part.counts.items()}
+    def computed(self, name: str) -> dict[str, Integer]:
+        """Return the columns of a table that count the rows of others, or number its own, as whole numbers."""
+        part, found = self.parts[name], {}
+        for column, of in part.computed.items():
+            most = part.at_most if of is None else self.parts[of].at_most
+            starts = tuple(map(float, range(most + 1)))
+            found[column] = Integer(column, False, frozenset({""}), "clip", part.place, starts, most)
+        return found
 
     # -- what a schema of one table has -------------------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ class LinkedSchema(Schema):
         for name, one in self.given(table).items():
             part = self.parts[name]
             keys = tuple(Integer(key, False, frozenset(), "clip", part.place, (1.0,), 10**9) for key in part.keys)
-            seen = replace(part.schema, described=(*keys, *self.counts(name).values(), *part.schema.described))
+            seen = replace(part.schema, described=(*keys, *self.computed(name).values(), *part.schema.described))
             types = FrameTypes.of(one, seen)
             schema = replace(part.schema, frame=types, description={**part.schema.description, "frame": types.plain()})
             found[name] = replace(part, schema=schema)
@@ -188,7 +189,7 @@ class LinkedSchema(Schema):
         allowed = f"a table for each name, such as {{{', '.join(f'{name!r}: ...' for name in self.parts)}}}"
         if not isinstance(tables, Mapping) or isinstance(tables, LinkedDataset):
             raise ArgumentError.of("table", type(tables), allowed)
-        optional = [] if self.parts[self.root].schema.described or self.parts[self.root].counts else [self.root]
+        optional = [] if self.parts[self.root].schema.described or self.parts[self.root].computed else [self.root]
         lacking = [name for name in self.parts if name not in tables and name not in optional]
         unknown = [name for name in tables if name not in self.parts]
         if lacking or unknown or not tables:

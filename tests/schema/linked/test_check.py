@@ -63,6 +63,15 @@ tables:
     assert [rule.broken for rule in check.rules] == [0]
 
 
+def test_numbers_of_rows_are_checked_in_any_order(frames):
+    schema = LinkedSchema.parse(SURVEY.replace("      role: {", "      number: {type: sequence}\n      role: {"))
+    for numbers, wrong in (([2, 1, 1, 3, 1, 2], 0), ([1, 2, 1, 0, 1, 2], 3), ([1, 1, 1, 1, 2, None], 5)):
+        check = schema.check({**frames, "persons": frames["persons"].assign(number=numbers)})
+        assert check.rules[-1].text == "number numbers the rows of one row of households"
+        assert check.rules[-1].broken == wrong
+    assert len(schema.check(frames).rules) == 4  # which tables need not have
+
+
 def test_errors_name_the_table(survey, frames):
     with pytest.raises(DataError, match="table 'persons': the table has no rows"):
         survey.check({**frames, "persons": frames["persons"].iloc[:0]})

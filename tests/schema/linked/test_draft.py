@@ -35,7 +35,7 @@ def test_a_draft_finds_keys_counts_and_rules():
     assert schema.tables == ("households", "persons")
     persons = schema.parts["persons"]
     assert (persons.link, persons.at_most) == (("hid",), 4)
-    assert schema.parts["households"].counts == {"size": "persons"}
+    assert schema.parts["households"].computed == {"size": "persons"}
     assert list(persons.schema.domain) == ["role", "age"]
     assert "# READ FROM THE PRIVATE DATA: pid IS LEFT OUT" in text
     assert "#   - exactly: {role: head, count: 1}  # READ FROM THE PRIVATE DATA" in text
@@ -44,6 +44,26 @@ def test_a_draft_finds_keys_counts_and_rules():
     assert [str(rule) for rule in LinkedSchema.parse(ready).rules] == ["exactly: {role: head, count: 1}"]
     linked = schema.encode(survey())
     assert linked.tables["persons"].rows == len(survey()["persons"])
+
+
+def test_a_column_that_numbers_the_rows_of_a_household_is_computed():
+    tables = survey()
+    tables["persons"]["place"] = tables["persons"].groupby("hid").cumcount() + 1
+    text = draft(tables)
+    assert "      place: {type: sequence}  # READ FROM THE PRIVATE DATA" in text
+    assert LinkedSchema.parse(text).parts["persons"].computed == {"place": None}
+
+
+def test_what_persons_repeat_of_their_household_is_left_out():
+    tables = survey()
+    weights = np.round(np.random.default_rng(0).random(60), 4)
+    tables["households"]["weight"] = weights
+    homes = tables["persons"]["hid"].str[1:].astype(int).to_numpy()
+    tables["persons"] = tables["persons"].assign(region=np.where(homes % 2, "S", "N"), w=weights[homes], same="N")
+    text = draft(tables)
+    assert "region IS LEFT OUT: IT REPEATS 'region' of households" in text
+    assert "w IS LEFT OUT: IT REPEATS 'weight' of households" in text
+    assert list(LinkedSchema.parse(text).parts["persons"].schema.domain) == ["role", "age", "same"]
 
 
 def test_a_few_crowded_parents_do_not_set_the_limit():

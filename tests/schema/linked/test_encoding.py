@@ -198,6 +198,7 @@ tables:
     at_most: 3
     columns:
       ward: {type: categorical, values: [A, B], outside: clip}
+      place: {type: sequence}
       day: {type: date, min: 2020-01-01, max: 2020-12-31, unit: month}
   codes: {parent: visits, key: [pid, no], at_most: 2, columns: {code: {type: integer, min: 1, max: 9}}}
   contacts: {parent: patients, key: {patients: pid, contacts: patient}, at_most: 2, columns: {sex: {type: boolean}}}
@@ -235,6 +236,7 @@ def test_three_levels_and_two_children_go_there_and_back(linked, library, writte
     joined = frames["codes"].merge(frames["visits"], on=["pid", "no"], how="left")
     assert joined["ward"].notna().all()
     assert not frames["visits"].duplicated(["pid", "no"]).any()
+    assert frames["visits"]["place"].tolist() == (frames["visits"].groupby("pid").cumcount() + 1).tolist()
     assert frames["contacts"]["patient"].isin(frames["patients"]["pid"]).all()
     counted = frames["visits"].groupby("pid").size().reindex(frames["patients"]["pid"], fill_value=0)
     assert counted.tolist() == frames["patients"]["visits"].tolist()

@@ -84,6 +84,8 @@ CHANGES = [
     ("parent: households\n", "\n", "households, persons have none"),
     ("    key: hid\n    columns", "    key: hid\n    at_most: 3\n    columns", "add parent:"),
     ("size: {type: count, of: persons}", "size: {type: count, of: pets}", "must be one of persons"),
+    ("size: {type: count, of: persons}", "size: {type: sequence}", "the table has no parent"),
+    ("size: {type: count, of: persons}", "size: {type: count}", "needs 'of:'"),
     ("      role: {type: categorical", "      hid: {type: categorical", "has 'hid' as a key"),
     ("exactly: {role: head", "exactly: {rolle: head", "names 'rolle', which is no attribute"),
     ("exactly: {role: head", "exactly: {role: boss", "boss"),
