@@ -31,7 +31,7 @@ SHOWN_SIZES = 12
 
 @dataclass(frozen=True)
 class JoinCheck:
-    """How one table joins its parent. **Not private**: it is counted from the records without noise.
+    """The join of one table with its parent. **Not private**: it is counted from the records without noise.
 
     Attributes:
         table: the table.
@@ -91,7 +91,7 @@ class JoinCheck:
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """How many rows of a parent break a rule. **Not private**: they are counted from the records without noise.
+    """The rows of a parent that break a rule. **Not private**: they are counted from the records without noise.
 
     Attributes:
         table: the table whose rows the rule is about.

@@ -42,7 +42,7 @@ class Join:
 
 
 Numbers = Mapping[str, Mapping[str, np.ndarray]]
-"""Table -> column -> the number of the text of each value, -1 for none; equal texts have equal numbers everywhere."""
+"""Table -> column -> the number of the text of each value, -1 for a gap; equal texts have equal numbers everywhere."""
 
 
 def joins_of(numbers: Numbers) -> dict[str, Join]:
@@ -73,7 +73,7 @@ def joins_of(numbers: Numbers) -> dict[str, Join]:
 
 
 def numbered(tables: Mapping[str, Mapping[str, np.ndarray]]) -> Numbers:
-    """Return the numbers of the columns of tables, in which None, NaN or NaT stands for no value."""
+    """Return the numbers of the columns of tables, in which None, NaN or NaT marks a gap."""
     texts: dict[str, int] = {}
     numbers: dict[str, dict[str, np.ndarray]] = {}
     for table, columns in tables.items():

@@ -1,4 +1,4 @@
-"""Which rows of linked tables belong together, and which of them count, by numbers of keys and a secret key.
+"""The choice of the rows of linked tables that belong together and count, by numbers of keys and a secret key.
 
 Rows that share keys belong to one unit, and what one unit's rows are changes nothing for another unit's. Public rules,
 with no regard to other units, say what becomes of rows that do not fit:

@@ -25,7 +25,7 @@ Zeros = Mapping[Clique, np.ndarray]
 
 
 def possible_rows(schema: LinkedSchema, linked: LinkedDataset, generator: np.random.Generator) -> LinkedDataset:
-    """Return linked tables of which no row has an impossible combination, if any row of a table has none.
+    """Return linked tables without impossible combinations, if each table has a row without one.
 
     Args:
         schema: the schema, with the constraints of each table.

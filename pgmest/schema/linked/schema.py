@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TableSchema:
-    """What is public about one of several linked tables.
+    """The public description of one of several linked tables.
 
     Attributes:
         name: the table.
