@@ -1,4 +1,4 @@
-"""Errors of linked tables: distances of single tables, of what binds their rows to one another, and of whole parents."""
+"""Errors of linked tables: distances of single tables, of what binds their rows together, and of whole parents."""
 
 from __future__ import annotations
 
