@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode as decode_table
 from pgmest.schema.decoding import library_and_schema
 from pgmest.schema.frame_types import FrameTypes
+from pgmest.schema.grid import Integer
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.linked.older_draws import draw_older
 
@@ -116,9 +118,14 @@ def _places(parent_rows: np.ndarray) -> np.ndarray:
 
 
 def key_column(library: str, types: FrameTypes | None, name: str, numbers: np.ndarray) -> Any:
-    """Return a column of keys in a library: texts if the private table has texts there, else whole numbers."""
+    """Return a column of keys in a library, of the private table's type: texts, or whole numbers that hold all keys."""
     kind = None if types is None or types.library != library else types.columns.get(name)
     values: Any = numbers.astype(np.int64)
     if kind is not None and kind.name in TEXT_TYPES:
         values = np.array([*map(str, values.tolist()), None], dtype=object)[:-1]
+    elif kind is not None and (bits := re.fullmatch(r"[Uu]?[Ii]nt(8|16|32|64)", kind.name)):
+        whole = Integer(name, False, frozenset(), "clip", "", (1.0,), 2.0**62)
+        if values.max(initial=0) < 2 ** (int(bits[1]) - 1):
+            _, make = next(LIBRARIES[library].forms(whole, kind))
+            return make(values, np.zeros(len(values), dtype=bool))
     return LIBRARIES[library].column(values)

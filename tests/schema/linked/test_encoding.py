@@ -49,6 +49,34 @@ def test_every_library_gives_the_same_codes_and_its_own_tables(survey, frames, l
             assert table.dtypes.drop("age", errors="ignore").equals(frames[name].dtypes.drop("age", errors="ignore"))
 
 
+@pytest.mark.parametrize(
+    ("library", "kind"),
+    [("pandas", "int32"), ("pandas", "Int64"), ("pandas", "uint16"), ("polars", pl.Int32), ("pyarrow", pa.int16())],
+)
+def test_keys_keep_their_type_if_it_holds_them(survey, frames, library, kind):
+    def typed(frame):
+        if library == "pandas":
+            return frame.astype({"hid": kind})
+        if library == "polars":
+            return pl.from_pandas(frame).with_columns(pl.col("hid").cast(kind))
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return table.set_column(table.column_names.index("hid"), "hid", table["hid"].cast(kind))
+
+    given = {name: typed(frame) for name, frame in frames.items()}
+    for name, table in survey.typed(given).decode(survey.encode(given), seed=0).items():
+        mine, theirs = (one["hid"].type if library == "pyarrow" else one["hid"].dtype for one in (table, given[name]))
+        assert mine == theirs
+    many = LinkedDataset(
+        {
+            "households": LinkedTable(survey.encode(frames).tables["households"].dataset.take(np.zeros(200, int))),
+            "persons": survey.encode(frames).tables["persons"],
+        },
+        survey.rules,
+    )
+    small = {name: frame.astype({"hid": "int8"}) for name, frame in frames.items()}
+    assert survey.typed(small).decode(many, seed=0)["households"]["hid"].max() == 200
+
+
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".csv.gz"])
 def test_files_are_read(survey, frames, tmp_path, ending):
     paths = {name: tmp_path / (name + ending) for name in frames}
