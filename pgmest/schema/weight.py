@@ -94,8 +94,7 @@ class Weight:
     def attribute(self) -> WeightAttribute:
         """The attribute with the weight of each code: the middle of its range."""
         first, last = (self.column.from_units(ends.astype(float)) for ends in self.column.points)
-        middles = 0.5 * (first + last)
-        return WeightAttribute(self.name, middles, middles**2 + (last - first) ** 2 / 12.0)
+        return WeightAttribute(self.name, 0.5 * (first + last), last - first)
 
 
 @dataclass

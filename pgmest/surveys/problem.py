@@ -174,11 +174,11 @@ def _check_possible(problem: Problem, polytope: WeightPolytope, limits: Limits, 
         remedy = "Widen the bounds, combine categories, or correct a control."
         if upper is not None:
             remedy = f"An upper bound of {_rounded_up(upper)} is the least that goes with a lower one of {least:g}."
+    reason = "" if limits.text or targets.numeric else ", because some combinations have no respondents"
     cannot = "This cannot be met" if len(named) == 1 else "These contradict each other"
     raise ControlError(
-        f"no weights of these respondents meet the controls{limits.text}"
-        f"{'' if limits.text else ', because some combinations have no respondents'}. {cannot}: {shown}. Any weights "
-        f"miss {'it' if len(named) == 1 else 'one of them'} by {miss * problem.total * unit:.4g} or more. {remedy}"
+        f"no weights of these respondents meet the controls{limits.text}{reason}. {cannot}: {shown}. Any weights miss "
+        f"{'it' if len(named) == 1 else 'one of them'} by {miss * problem.total * unit:.4g} or more. {remedy}"
     )
 
 

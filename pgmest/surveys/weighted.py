@@ -29,19 +29,24 @@ class WeightAttribute:
     >>> import pgmest as pg
     >>> table = pg.LinearMeasurement([[4, 1], [2, 3]], ("sex", "w"), stddev=1.0)
     >>> model = pg.estimate([table], {"sex": 2, "w": 2})
-    >>> weight = WeightAttribute("w", np.array([10.0, 30.0]), np.array([100.0, 900.0]))
+    >>> weight = WeightAttribute("w", np.array([10.0, 30.0]), np.array([20.0, 20.0]))
     >>> weight.table(model, "sex").totals.values.round(3)
     array([ 70., 110.])
 
     Attributes:
         name: the attribute.
         values: the weight of each code, shape (codes,): the middle of its bin.
-        squares: the mean of the squared weights of each code, shape (codes,).
+        widths: the distance between the ends of each code's bin, shape (codes,).
     """
 
     name: str
     values: np.ndarray
-    squares: np.ndarray
+    widths: np.ndarray
+
+    @property
+    def squares(self) -> np.ndarray:
+        """The mean of the squared weights of each code, uniform in its bin."""
+        return self.values**2 + self.widths**2 / 12.0
 
     def table(self, model: Any, attributes: Iterable[str] | str) -> WeightedTable:
         """Return the weighted table of some attributes, as a model estimates it.
@@ -126,6 +131,17 @@ class WeightedTable:
         p = shares.values
         return Factor(shares.domain, np.sqrt(np.maximum(inside * (1.0 - p) ** 2 + outside * p**2, 0.0)))
 
+    @property
+    def range_stderr(self) -> Factor:
+        """The standard error of the totals because only the bin of each weight is known.
+
+        The mean weight of the records of a bin is taken as anywhere in the bin, the same for all cells.
+        """
+        model, names = self.model, (*self.attributes, self.weight.name)
+        counts = np.asarray(model.project(names).values)
+        off = np.sqrt(np.sum((counts * self.weight.widths) ** 2, axis=-1) / 12.0)
+        return Factor(model.domain.project(self.attributes), off)
+
     def interval(
         self, level: float = 0.95, about: str = "population", design_effect: float = 1.0, **options: Any
     ) -> Interval:
@@ -133,8 +149,8 @@ class WeightedTable:
 
         Args:
             level: the probability that goes with the ends.
-            about: "table" for the weighted counts of the sample, whose ends are those of the noise; or "population" for
-                what the sample estimates: the sampling variance is added.
+            about: "table" for the weighted counts of the sample, whose ends are those of the noise and of the bins of
+                weights; or "population" for what the sample estimates: the sampling variance is added.
             design_effect: the factor by which the design makes sampling variances larger (clusters) or smaller
                 (strata) than independent draws with these weights, from public knowledge of the survey.
             options: as for `pgmest.interval`, such as `kind="noise"`.
@@ -148,15 +164,16 @@ class WeightedTable:
         if isinstance(design_effect, bool) or not 0.0 < design_effect < math.inf:
             raise ArgumentError.of("design_effect", design_effect, "a positive number, 1 for independent draws")
         found = interval(self.model, self.weight.query(self.model.domain, self.attributes), level=level, **options)
-        middle = self.totals
-        low, high = (self._without_weight(end) for end in found)
+        middle, variance = self.totals, self.range_stderr.values**2
         if about == "population":
-            z = NormalDist().inv_cdf(0.5 + 0.5 * level)
-            reach = z**2 * design_effect * self.sampling_stderr.values**2
-            below, above = middle.values - low.values, high.values - middle.values
-            low = Factor(middle.domain, np.maximum(middle.values - np.sqrt(np.maximum(below, 0.0) ** 2 + reach), 0.0))
-            high = Factor(middle.domain, middle.values + np.sqrt(np.maximum(above, 0.0) ** 2 + reach))
-        return Interval(low, high, level, found.kind, about, found.basis)
+            variance = variance + design_effect * self.sampling_stderr.values**2
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * level) ** 2 * variance
+        low, high = (self._without_weight(end).values for end in found)
+        below, above = np.maximum(middle.values - low, 0.0), np.maximum(high - middle.values, 0.0)
+        least = np.maximum(middle.values - np.sqrt(below**2 + reach), 0.0)
+        most = middle.values + np.sqrt(above**2 + reach)
+        ends = Factor(middle.domain, least), Factor(middle.domain, most)
+        return Interval(*ends, level, found.kind, about, found.basis)
 
     def _answer(self, query: Kron) -> Factor:
         return self._without_weight(self.model.answer(query))
