@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from pgmest.surveys.households.exchanges import NEAR, exchanged
 from pgmest.surveys.households.problem import Part, Problem
@@ -102,6 +101,8 @@ class _System:
 
     def _ups(self, rows: np.ndarray, chances: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return which weights to round up, some of them in part, and the reduced costs."""
+        from scipy.optimize import linprog
+
         if not len(rows):
             return chances, cost
         matrix = self.matrix[rows].T
@@ -115,6 +116,8 @@ class _System:
 
         If `close`, sums may be missed, by the least sum.
         """
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
         rest = counts.copy()
         rest[rows] = 0.0
         base = self.matrix.T @ rest
