@@ -21,9 +21,17 @@ def summed(table: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
     """
     for axis, labels in enumerate(groups):
         if not is_identity(labels):
-            starts = np.flatnonzero(np.diff(labels, prepend=-1))
-            table = np.add.reduceat(table, starts, axis=axis)
+            table = np.add.reduceat(table, group_starts(labels), axis=axis)
     return table
+
+
+def group_starts(groups: np.ndarray) -> np.ndarray:
+    """Return the first code of each group.
+
+    >>> group_starts(np.array([0, 0, 1, 2, 2])).tolist()
+    [0, 2, 3]
+    """
+    return np.searchsorted(groups, np.arange(int(groups[-1]) + 1))
 
 
 def magnitude_classes(counts: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from pgmest.tables.groups import magnitude_classes
 
 SHARE_GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 81)])
 """The shares at which expected errors are computed."""
+_SHARES: list[float] = SHARE_GRID.tolist()
 
 
 FEW_CELLS, DEVIATION = 64, {True: 0.5, False: 0.75}
@@ -115,12 +116,12 @@ def convex(errors: np.ndarray) -> np.ndarray:
     >>> bool((below <= curve).all()), bool(np.all(np.diff(np.diff(below) / np.diff(SHARE_GRID)) >= -1e-9))
     (True, True)
     """
-    corners: list[int] = []
-    for here in range(len(SHARE_GRID)):
+    share, error, corners = _SHARES, errors.tolist(), list[int]()  # floats of Python are faster one by one
+    for here in range(len(share)):
         while len(corners) > 1:
             first, middle = corners[-2:]
-            over = (SHARE_GRID[middle] - SHARE_GRID[first]) * (errors[here] - errors[first])
-            if over > (SHARE_GRID[here] - SHARE_GRID[first]) * (errors[middle] - errors[first]):
+            over = (share[middle] - share[first]) * (error[here] - error[first])
+            if over > (share[here] - share[first]) * (error[middle] - error[first]):
                 break
             corners.pop()
         corners.append(here)

@@ -16,7 +16,7 @@ from pgmest.mechanisms.lamp.groups import common_refinement, disaggregated
 from pgmest.models.exact import Model
 from pgmest.models.fitted_model import fitted_model
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.groups import summed
+from pgmest.tables.groups import group_starts, summed
 
 FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 10
 """The relative gap at which fitting ends, and its largest number of rounds. The tables are nearly consistent, so that
@@ -203,7 +203,7 @@ def _codes(drawn: np.ndarray, labels: np.ndarray, mass: np.ndarray, generator: n
     counts = np.bincount(drawn, minlength=int(labels[-1]) + 1)
     first = np.concatenate([[0], np.cumsum(counts)])
     before = np.concatenate([[0.0], np.cumsum(mass)])
-    start = np.flatnonzero(np.diff(labels, prepend=-1))
+    start = group_starts(labels)
     whole = np.add.reduceat(mass, start)
     sorted_groups = drawn[order]
     place = np.arange(len(drawn)) - first[sorted_groups]

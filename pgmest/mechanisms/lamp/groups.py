@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pgmest.tables.groups import group_starts
+
 MOST_LEVELS = 6
 """The number of times that the codes of an attribute are halved, into at most 64 groups. At the next level, each code
 is its own group."""
@@ -56,7 +58,7 @@ def disaggregated(
     """Return a table over finer groups, among which each coarse group is divided in proportion to their mass."""
     for axis, (labels, finer, weights) in enumerate(zip(coarse, fine, mass, strict=True)):
         if int(finer[-1]) != int(labels[-1]):
-            starts = np.flatnonzero(np.diff(finer, prepend=-1))
+            starts = group_starts(finer)
             inside, parent = np.add.reduceat(weights, starts), labels[starts]
             share = inside / np.maximum(np.bincount(parent, inside), 1e-300)[parent]
             shape = [1] * table.ndim

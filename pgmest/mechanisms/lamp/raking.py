@@ -30,9 +30,8 @@ MOST_STEPS, LEAST_SWEEPS = 4e9, 3
 """The largest number of tables times records times sweeps, about 10 s of work, and the smallest number of sweeps."""
 NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
 """A pair that was not measured is raked to the model's table if it has more cells per record than the first number and
-at most as many cells as the second: its sampling error would be large."""
-MANY_ATTRIBUTES = 32
-"""If there are more attributes, records match the model's tables of unmeasured pairs by `refinement` only."""
+at most as many cells as the second: its sampling error would be large. If all sweeps over these pairs take more than
+`MOST_STEPS`, only `refinement` moves the records towards them."""
 MOST_RATIO = 1e3
 """The largest factor of a weight in one step."""
 LEAST_TARGET = 1e-9
@@ -121,9 +120,10 @@ def _targets(records: Dataset, model: GroupedModel) -> tuple[list[_Target], list
     domain = evidence.domain
     noisy = [
         pair
-        for pair in (combinations(evidence.noisy, 2) if len(domain) <= MANY_ATTRIBUTES else ())
+        for pair in combinations(evidence.noisy, 2)
         if pair not in measured and NOISY_CELLS * records.records <= domain.size(pair) <= MOST_CELLS
     ]
+    noisy = noisy if len(noisy) * records.records * SWEEPS <= MOST_STEPS else []
     for pair, table in zip(noisy, model.tables(noisy), strict=True):
         rows, columns = (grouped(name, np.arange(evidence.domain[name])) for name in pair)
         tables.append((rows, columns, _scaled(table, evidence.total), np.empty(table.size)))

@@ -12,7 +12,6 @@ from pgmest._base.stages import out_of_time
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
-from pgmest.mechanisms.lamp.raking import MANY_ATTRIBUTES
 from pgmest.mechanisms.lamp.shrinkage import safe_ratios
 from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.local_search import STOPPING_SHARE, Descent, ForbiddenCells, TargetTable
@@ -20,14 +19,16 @@ from pgmest.synthesis.pair_descent import PairDescent, padded
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
 
+MANY_ATTRIBUTES = 32
+"""Tables with more attributes are refined attribute by attribute: the tables of all pairs do not fit in a cache."""
 SWEEPS = 4
 """The largest number of sweeps over all records; further ones change less than 1 % of the codes."""
 MOST_STEPS = 1.5e10
 """The largest number of steps of all sweeps, about 10 s; in larger problems only some of the records are refined."""
-MOST_PAIR_STEPS = 1.5e11
-"""The largest number of steps of a sweep if there are many attributes, about 60 s of a processor. If a sweep would take
-more, pairs that were not measured are left out, those with the most cells first. The first sweep makes 95 % of the
-difference, so there are more sweeps only within `MOST_STEPS`."""
+MOST_PAIR_STEPS, MOST_SWEPT = 1.5e11, 2e10
+"""The largest number of steps of a sweep if there are many attributes, about 60 s of a processor, and of several sweeps
+together. If a sweep would take more, pairs that were not measured are left out, those with the most cells first. The
+first sweep makes nine tenths of the difference."""
 STEPS_AT_ONCE = 3e8
 """The number of steps, about 0.2 s, after which a sweep looks at the limit of time."""
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
@@ -197,7 +198,7 @@ def _refine_attributes(
     wanted = [np.maximum(target.table, 0.0) * scale for target in targets]
     cliques, variances = [target.clique for target in targets], [target.variance * scale**2 for target in targets]
     descent = PairDescent.of(cliques, domain, wanted, variances)
-    for _ in range(int(np.clip(MOST_STEPS / max(1.0, descent.steps * len(rows)), 1, SWEEPS))):
+    for _ in range(int(np.clip(MOST_SWEPT / max(1.0, descent.steps * len(rows)), 1, SWEEPS))):
         changed = 0
         for together in two_at_once(generator.permutation(len(domain)).tolist(), apart):
             if out_of_time():
