@@ -98,7 +98,7 @@ def _filled(layout: Layout, parents: np.ndarray, slots: np.ndarray, generator: n
     """
     sizes = parents[:, -1]
     first = np.cumsum(sizes) - sizes
-    there = (slots < np.array(layout.child.shape)).all(axis=2)
+    there = np.all(slots < np.array(layout.child.shape), axis=2)
     children = np.zeros((int(sizes.sum()), slots.shape[2]), dtype=np.int64)
     anyone = slots[there]
     for size in np.unique(sizes[sizes > 0]):
