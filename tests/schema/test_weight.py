@@ -271,6 +271,9 @@ def test_rows_carry_weights_and_populations_do_not(fitted):
     true = table.groupby("sex")["w"].sum()
     assert np.allclose(rows.groupby("sex")["w"].sum(), true, rtol=0.05)
     assert np.allclose(made.weighted("sex").totals.values, true, rtol=0.05)
+    ends = {about: made.weighted("sex").interval(about=about) for about in ("table", "population")}
+    assert ((ends["table"].low.values <= true.to_numpy()) & (true.to_numpy() <= ends["table"].high.values)).all()
+    assert (ends["population"].width.values > ends["table"].width.values).all()
     people = made.sample(seed=0, expanded=True)
     assert list(people) == ["sex"]
     assert len(people) == pytest.approx(true.sum(), rel=0.03)
