@@ -215,9 +215,9 @@ def row(case: Case) -> str:
 def main() -> None:
     """Run all cases and write the table; with "mechanisms" as argument those of `coverage_of_mechanisms`."""
     if "mechanisms" in sys.argv[1:]:
-        from experiments import coverage_of_mechanisms
+        from experiments.coverage_of_mechanisms import command
 
-        return coverage_of_mechanisms.main()
+        return command.main()
     lines = [
         "# What 95 % intervals cover",
         "",

@@ -29,6 +29,9 @@ DEGREES = 3
 PRIOR_PAIRS, PRIOR_SHARE = 2.0, 0.5
 """The weight of the prior of `spectrum`, in pairs, and the share of squared dependence in its smooth functions."""
 
+FEWEST = 1.0
+"""Codes of fewer records than this are taken to have this many when dependence is passed on through them."""
+
 
 @dataclass(frozen=True, eq=False)
 class UnseenDependence:
@@ -52,8 +55,10 @@ class UnseenDependence:
         """Return the expected l1 distance of a table from the model's, in counts, without sampling error."""
         if clique in self.dependence:
             return self.dependence[clique]
-        if len(clique) == 2:
+        if len(clique) == 2 and self._were_chosen:
             return 2 * self.tables.total * PATH_SHARE * self._weakest_on_path(*clique)
+        if len(clique) == 2:
+            return 2 * self.tables.total * self._typical
         return 2 * self.tables.total * TRIPLE_SHARE * min(map(self._strength, self.tables.pairs(clique)))
 
     def bound(self, clique: Clique) -> float:
@@ -70,6 +75,36 @@ class UnseenDependence:
         if pair in self.strengths:
             return self.strengths[pair]
         return self.distance(pair) / (2 * self.tables.total)
+
+    @property
+    def _were_chosen(self) -> bool:
+        """Whether the measured pairs were chosen for their dependence, so that other pairs depend less."""
+        return bool(self.selections or self.dependence)
+
+    @cached_property
+    def _typical(self) -> float:
+        """The dependence of a pair, a total variation distance, beyond what other pairs say about it.
+
+        It is the mean over the measured pairs, each of which is left out in turn: a pair that was not measured is as
+        dependent as a measured one if the measured ones were not chosen by their dependence.
+        """
+        found = [self._left_out(pair) for pair in self.deviations]
+        return float(np.mean(found)) if found else NOTHING_MEASURED
+
+    def _left_out(self, pair: Clique) -> float:
+        """Return the distance of a measured pair from what the attribute with the strongest path between says."""
+        one, other = pair
+        between = self._neighbors[one].keys() & self._neighbors[other].keys()
+        if not between:
+            return self.strengths[pair]
+        middle = max(sorted(between), key=lambda name: min(self._neighbors[name][one], self._neighbors[name][other]))
+        counts = np.maximum(self.tables.counts(middle), FEWEST)
+        implied = self._deviation(one, middle) / counts @ self._deviation(middle, other)
+        return float(np.abs(self.deviations[pair] - implied).sum()) / (2 * self.tables.total)
+
+    def _deviation(self, one: str, other: str) -> np.ndarray:
+        """Return the deviations of a measured pair from independence, with the axes in this order."""
+        return self.deviations[one, other] if (one, other) in self.deviations else self.deviations[other, one].T
 
     @cached_property
     def _neighbors(self) -> dict[str, dict[str, float]]:

@@ -1,0 +1,123 @@
+"""python -m experiments.coverage mechanisms [--only PATTERN] [--quick] [--fresh] [--report] [--workers N] [--seeds N]
+
+Fits that are missing are made and saved in build/coverage/fits, then the intervals of all fits are judged that have no
+rows yet. After a change of how intervals are made, --fresh judges again; it does not fit again, which --refit does.
+Rows are kept in build/coverage/rows; the rows of the committed table count as kept, too. --quick judges what --only
+names, prints the coverage, and writes and keeps nothing. Set OPENBLAS_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import functools
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.coverage_of_mechanisms import records, scores
+from experiments.coverage_of_mechanisms.fits import FITS, Run, fit, runs
+from experiments.coverage_of_mechanisms.report import write
+from experiments.coverage_of_mechanisms.summaries import quick_text
+from experiments.coverage_of_mechanisms.tables import ALL
+from experiments.kept_runs import add_options, made_by
+from pgmest._base.files import write_atomically
+from pgmest.models.intervals import KINDS
+
+ROWS = FITS.with_name("rows")
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+SEEDS = 1
+EPSILON_OF_FIGURE = 1.0
+"""The budget whose intervals are judged at several levels, for the figure."""
+
+
+def main() -> None:
+    """Fit what is missing, judge what is missing, and write the report."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.coverage mechanisms", description=__doc__)
+    parser.add_argument("mechanisms")
+    add_options(parser, "LAMP-titanic-1-*")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"runs of each kind on the small tables ({SEEDS})")
+    parser.add_argument("--refit", action="store_true", help="run the mechanisms again, too")
+    parser.add_argument("--fits", action="store_true", help="only run the mechanisms")
+    parser.add_argument("--quick", action="store_true", help="print the coverage of what --only names; keep nothing")
+    parser.add_argument("--records", action="store_true", help="with --quick, only regressions of released records")
+    parser.add_argument("--kind", choices=KINDS, default="auto", help="the kind of intervals, with --quick")
+    options = parser.parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    every = list(runs(options.seeds))
+    chosen = [run for run in every if not options.only or any(fnmatch.fnmatch(run.name, p) for p in options.only)]
+    if options.quick:
+        return quick([run for run in chosen if run.saved.exists()], options.kind, options.records)
+    if not options.report:
+        make([run for run in chosen if options.refit or not run.saved.exists()], fit, options.workers)
+        if options.fits:
+            return None
+        again = options.fresh or options.refit
+        make([run for run in chosen if again or not made(run)], judge, options.workers)
+    return write(pd.DataFrame([{**asdict(run), **row} for run in every for row in made(run)]), RESULTS)
+
+
+def make(missing: list[Run], measure: Any, workers: int) -> None:
+    """Make the runs, and say how each of them went."""
+    print(f"{measure.__name__}: {len(missing)} to do", flush=True)
+    for run, found in made_by(missing, functools.partial(_tried, measure), workers) if missing else ():
+        print(f"{run.name} {found}", flush=True)
+
+
+def _tried(measure: Any, run: Run) -> dict[str, Any]:
+    """Return what a run found, or its error, with which the others go on."""
+    try:
+        return measure(run)
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+def judge(run: Run) -> dict[str, Any]:
+    """Keep the rows of a fit; returns how long that took."""
+    start = time.perf_counter()
+    found = scores.rows(run, levels=run.epsilon == EPSILON_OF_FIGURE) + ([] if run.table in ALL else records.rows(run))
+    ROWS.mkdir(parents=True, exist_ok=True)
+    write_atomically(ROWS / f"{run.name}.json", json.dumps(found))
+    return {"classes": len(found), "seconds": round(time.perf_counter() - start, 1)}
+
+
+def made(run: Run) -> list[dict[str, Any]]:
+    """Return the rows of a run that was judged before, from its file or the committed table; none where it was not."""
+    path = ROWS / f"{run.name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else _committed().get(run, [])
+
+
+@functools.cache
+def _committed() -> dict[Run, list[dict[str, Any]]]:
+    found: dict[Run, list[dict[str, Any]]] = defaultdict(list)
+    path = RESULTS / "coverage_mechanisms.csv"
+    for row in pd.read_csv(path).to_dict("records") if path.exists() else ():
+        run = Run(*(row.pop(name) for name in ("table", "mechanism", "epsilon", "seed")))
+        found[run].append(dict(row))
+    return found
+
+
+def quick(chosen: Iterable[Run], kind: str, of_records: bool) -> None:
+    """Judge some fits at the level of 95 % only, and print the coverage."""
+    found, start = [], time.perf_counter()
+    for run in chosen:
+        try:
+            scored = records.rows(run) if of_records else scores.rows(run, kind, levels=False)
+            found += [{**asdict(run), **row} for row in scored]
+        except Exception as error:
+            print(f"{run.name}: {type(error).__name__}: {error}", flush=True)
+    table = pd.DataFrame(found)
+    print(quick_text(table))
+    refused = table[table["refused"] > 0]
+    for note, group in refused.groupby("note"):
+        print(f"refused {group['refused'].sum()} in {len(group)} rows: {note}")
+    print(f"first query: median {table['first'].median():.3f} s, most {table['first'].max():.3f} s; ", end="")
+    print(f"next: median {table['next'].median():.4f} s, most {table['next'].max():.3f} s; ", end="")
+    print(f"{time.perf_counter() - start:.0f} s in all")

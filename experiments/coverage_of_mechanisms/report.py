@@ -1,0 +1,182 @@
+"""The report: coverage and widths against their targets, and a figure of nominal against real coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments import figure_style
+from experiments.coverage_of_mechanisms.fits import EPSILONS, MAIN, ON_ALL, OTHERS
+from experiments.coverage_of_mechanisms.questions import CLASSES, COMBINED, MOST_ANSWERS, NAIVE, UNMEASURED
+from experiments.coverage_of_mechanisms.scores import LEVEL, OTHER_LEVELS
+from experiments.coverage_of_mechanisms.summaries import FEWEST, by_table, summary, with_ratios
+from experiments.coverage_of_mechanisms.tables import ALL, HOSTILE, PARTS
+from pgmest._base.files import atomic_path, write_atomically
+
+LEAST, MOST, LEAST_TABLE = 0.93, 0.98, 0.85
+"""The targets of 95 % intervals: the share that holds over all tables, and on the worst table."""
+LEAST_JOINED = 0.90
+"""The target of regressions of released records."""
+WIDE, WIDE_UNMEASURED = 1.2, 1.6
+"""The targets of widths, over those of the oracle."""
+
+HEAD = f"""# What 95 % intervals hold after a mechanism
+
+Made by `python -m experiments.coverage mechanisms`; not edited. The intervals are those of `pg.interval(model, query)`.
+Every number weights the tables evenly. At most {MOST_ANSWERS:,} answers of a class are judged after each fit, drawn at
+random.
+
+- *Held*: the share of the answers whose interval holds the truth, at epsilon {" / ".join(f"{e:g}" for e in EPSILONS)}.
+  The target is {LEAST:.0%} to {MOST:.0%}, and {LEAST_JOINED:.0%} for regressions of released records.
+- *Worst*: the table where that share is smallest, of those with at least {FEWEST} answers of the class, and its budget.
+  The target is {LEAST_TABLE:.0%}.
+- *Present*: the share among cells that hold a record. Most cells of most tables are empty, and easy to hold.
+- *Width*: the mean width over that of an oracle that knows how far the model's answers are off: twice 1.96 times the
+  root mean square of their errors, over the answers of the class after the same fit; the geometric mean over tables.
+  The oracle gives every answer of a class the same width, so that better than 1 is possible where some are surer than
+  others. The target is {WIDE} where the class was measured, and {WIDE_UNMEASURED} where it was not.
+- *Next*: the median milliseconds of a question after the first.
+
+Bold numbers miss their target.
+"""
+
+
+def write(rows: pd.DataFrame, folder: Path) -> None:
+    """Write the rows, the report and the figure."""
+    with atomic_path(folder / "coverage_mechanisms.csv") as path:
+        rows.to_csv(path, index=False, float_format="%.5g")
+    write_atomically(folder / "coverage_mechanisms.md", "\n".join(_lines(rows)) + "\n")
+    parts = _of(rows, MAIN, PARTS)
+    if len(parts):
+        _draw(parts, folder / "coverage_mechanisms.png")
+
+
+def _of(rows: pd.DataFrame, mechanisms: object, tables: object) -> pd.DataFrame:
+    return rows[rows["mechanism"].isin(list(mechanisms)) & rows["table"].isin(list(tables))]
+
+
+def _lines(rows: pd.DataFrame) -> Iterator[str]:
+    yield HEAD
+    parts, whole = _of(rows, MAIN, PARTS), _of(rows, ON_ALL, ALL)
+    others, hostile = _of(rows, OTHERS, PARTS), _of(rows, MAIN, HOSTILE)
+    if len(parts):
+        yield f"Tables of up to seven attributes: {', '.join(PARTS)}. Seeds: {parts['seed'].nunique()}."
+        yield from ("", *_counted(parts), "", *_table(parts), "", "![held over nominal](coverage_mechanisms.png)")
+    yield from ("", "The classes:", "", *(f"- *{name}*: {text}." for name, text in CLASSES.items()))
+    if len(whole):
+        yield from ("", "## Tables with all their attributes", "", *_counted(whole), "", *_table(whole))
+    if len(others):
+        yield from ("", "## Other mechanisms", "", "With the estimators of their papers.", "", *_table(others))
+    if len(hostile):
+        yield from ("", "## Tables made to be hostile", "", *_of_hostile(hostile))
+    refused = rows[rows["refused"] > 0]
+    if len(refused):
+        yield from ("", "## Questions without an interval", "", "| mechanism | class | questions | for example |")
+        yield "|---|---|---:|---|"
+        for (mechanism, name), group in refused.groupby(["mechanism", "class"], sort=False):
+            note = str(group["note"].iloc[0]).replace("|", "/").replace("\n", " ")
+            yield f"| {mechanism} | {name} | {group['refused'].sum()} | {note} |"
+    first = rows.groupby("mechanism", sort=False)["first"]
+    yield from (
+        "",
+        "## Seconds of the first question after a fit",
+        "",
+        "| mechanism | median | most |",
+        "|---|---:|---:|",
+    )
+    for name, group in first:
+        yield f"| {name} | {group.median():.2f} | {group.max():.2f} |"
+
+
+def _misses(table: pd.DataFrame) -> pd.DataFrame:
+    """Return which targets each row of a summary misses, as columns of booleans; the naive class has none."""
+    joined, naive = table["class"].eq(COMBINED), table["class"].eq(NAIVE)
+    wide = np.where(table["class"].isin(UNMEASURED), WIDE_UNMEASURED, WIDE)
+    few, many = table["held"] < np.where(joined, LEAST_JOINED, LEAST), table["held"] > MOST
+    return pd.DataFrame(
+        {
+            "held": (few | many & ~joined) & ~naive,
+            "worst": (table["worst"] < LEAST_TABLE) & ~naive & ~joined,
+            "ratio": (table["ratio"] > wide) & ~naive & ~joined,
+        }
+    )
+
+
+def _counted(rows: pd.DataFrame) -> list[str]:
+    """Return how many classes, mechanisms and budgets meet each target."""
+    table = summary(rows)
+    table = table[table["class"] != NAIVE]
+    missed, count = _misses(table).sum(), len(table)
+    return [
+        f"Of {count} combinations of a class, a mechanism and a budget {count - missed['held']} hold {LEAST:.0%} to "
+        f"{MOST:.0%} over all tables, {count - missed['worst']} hold {LEAST_TABLE:.0%} on the worst table, and "
+        f"{count - missed['ratio']} are as narrow as they should be."
+    ]
+
+
+def _table(rows: pd.DataFrame) -> Iterator[str]:
+    yield "| class | mechanism | answers | held | worst | present | width | next, ms |"
+    yield "|---|---|---:|---:|---|---:|---:|---:|"
+    table = summary(rows)
+    missed = _misses(table)
+    for name in CLASSES:
+        for mechanism in dict.fromkeys(table["mechanism"]):
+            here = table[table["class"].eq(name) & table["mechanism"].eq(mechanism)].sort_values("epsilon")
+            if here.empty:
+                continue
+            wrong = missed.loc[here.index]
+            held = _joined(here["held"], wrong["held"], "{:.1%}")
+            width = _joined(here["ratio"], wrong["ratio"], "{:.2f}")
+            cells = name.startswith("cells") or name == "triples"
+            present = _joined(here["present"], wrong["held"] & False, "{:.1%}") if cells else ""
+            answers, worst = f"{here['answers'].sum():,}", _worst(here, wrong["worst"])
+            columns = (name, mechanism, answers, held, worst, present, width, f"{1000 * here['next'].median():.1f}")
+            yield f"| {' | '.join(columns)} |"
+
+
+def _joined(values: pd.Series, missed: pd.Series, form: str) -> str:
+    texts = (form.format(value).replace("%", "") for value in values)
+    return " / ".join(f"**{text}**" if miss else text for text, miss in zip(texts, missed, strict=True))
+
+
+def _worst(rows: pd.DataFrame, missed: pd.Series) -> str:
+    known = rows[rows["worst"].notna()]
+    if known.empty:
+        return ""
+    worst = known.loc[known["worst"].idxmin()]
+    text = f"{worst['worst']:.0%}"
+    return f"{f'**{text}**' if missed.loc[worst.name] else text} {worst['worst table']} at {worst['epsilon']:g}"
+
+
+def _of_hostile(rows: pd.DataFrame) -> Iterator[str]:
+    """Yield a line for each hostile table and mechanism: the share held in each class, over the budgets."""
+    names = [name for name in CLASSES if name in set(rows["class"])]
+    yield f"| table | mechanism | {' | '.join(names)} |"
+    yield f"|---|---|{'---:|' * len(names)}"
+    table = by_table(with_ratios(rows), ["mechanism", "class"])
+    for (place, mechanism), group in table.groupby(["table", "mechanism"], sort=False):
+        held = group.set_index("class")["held"].reindex(names)
+        texts = ("" if np.isnan(one) else f"**{one:.0%}**" if one < LEAST_TABLE else f"{one:.0%}" for one in held)
+        yield f"| {place} | {mechanism} | {' | '.join(texts)} |"
+
+
+def _draw(rows: pd.DataFrame, path: Path) -> None:
+    """Draw a panel for each class: what intervals of several levels hold, over tables, at the budget that has them."""
+    names = [name for name in CLASSES if name in set(rows["class"])]
+    figure, axes = figure_style.panels(len(names), columns=4, width=2.6, height=2.5, share_x=True, share_y=True)
+    levels = sorted([LEVEL, *OTHER_LEVELS])
+    columns = {level: "held" if level == LEVEL else f"held {level:.0%}" for level in levels}
+    for panel, name in zip(axes, names, strict=True):
+        here = rows[rows["class"].eq(name) & rows["held 50%"].notna()]
+        panel.plot([0.4, 1.0], [0.4, 1.0], color=figure_style.MUTED, linewidth=1.1, linestyle=(0, (4, 3)))
+        means = here.groupby(["mechanism", "table"])[list(columns.values())].mean().reset_index()
+        long = means.melt(["mechanism", "table"], list(columns.values()), "level", "share").dropna()
+        long["nominal"] = long["level"].map({column: level for level, column in columns.items()})
+        pooled = long.groupby(["mechanism", "nominal"], as_index=False)["share"].mean()
+        figure_style.lines(panel, pooled, "nominal", "share", "mechanism", order=MAIN, spread="none")
+        figure_style.titles(panel, name.replace(", ", ",\n"), x="nominal", y="held" if name in names[::4] else "")
+    figure_style.legend(figure, axes)
+    figure_style.save(figure, path)

@@ -1,0 +1,70 @@
+"""Coverage and widths over tables, seeds and budgets, each table weighted evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from experiments.coverage_of_mechanisms.questions import CLASSES
+from experiments.coverage_of_mechanisms.scores import REACH
+
+FEWEST = 30
+"""A table with fewer answers of a class than this is not called the worst."""
+
+
+def with_ratios(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with the ratios of their widths to those of an oracle that knows the errors of a class."""
+    rows = rows[rows["answers"] > 0].copy()
+    for mark in ("", " present"):
+        oracle = 2 * REACH * rows[f"rms{mark}"]
+        rows[f"ratio{mark}"] = np.maximum(rows[f"width{mark}"], 1e-9) / np.maximum(oracle, 1e-9)
+    return rows
+
+
+def by_table(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each combination of the keys and each table, the mean over seeds and what is left out."""
+    rows = rows.assign(ratio=np.log(rows["ratio"]), **{"ratio present": np.log(rows["ratio present"])})
+    numbers = ["held", "held present", "below", "above", "ratio", "ratio present", "next"]
+    groups = rows.groupby([*keys, "table"], sort=False)
+    return groups[numbers].mean().join(groups[["answers", "present", "refused"]].sum()).reset_index()
+
+
+def summary(rows: pd.DataFrame, keys: Sequence[str] = ("mechanism", "epsilon", "class")) -> pd.DataFrame:
+    """Return a row for each combination of the keys, tables weighted evenly."""
+    found = []
+    for key, group in by_table(with_ratios(rows), keys).groupby(list(keys), sort=False):
+        large = group[group["answers"] >= FEWEST]
+        worst = large.loc[large["held"].idxmin()] if len(large) else None
+        found.append(
+            {
+                **dict(zip(keys, key, strict=True)),
+                "answers": int(group["answers"].sum()),
+                "refused": int(group["refused"].sum()),
+                "held": group["held"].mean(),
+                "present": group["held present"].mean(),
+                "below": group["below"].mean(),
+                "above": group["above"].mean(),
+                "worst": np.nan if worst is None else worst["held"],
+                "worst table": "" if worst is None else worst["table"],
+                "ratio": np.exp(group["ratio"].mean()),
+                "ratio present": np.exp(group["ratio present"].mean()),
+                "next": group["next"].median(),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def quick_text(rows: pd.DataFrame) -> str:
+    """Return a table of all budgets for the terminal: a line for each mechanism and class."""
+    columns = {
+        "held": "{:.1%}", "present": "{:.1%}", "below": "{:.1%}", "above": "{:.1%}", "worst": "{:.0%}",
+        "ratio": "{:.2f}", "ratio present": "{:.2f}", "next": "{:.4f}",
+    }  # fmt: skip
+    table = summary(rows)
+    for name, form in columns.items():
+        table[name] = table[name].map(lambda value, form=form: "" if np.isnan(value) else form.format(value))
+    order = {name: place for place, name in enumerate(CLASSES)}
+    table["place"] = table["class"].map(order)
+    return table.sort_values(["mechanism", "place", "epsilon"]).drop(columns="place").to_string(index=False)

@@ -1,1 +1,0 @@
-"""Linked tables: LinkedLAMP beside simpler designs on three tables of households and persons."""
