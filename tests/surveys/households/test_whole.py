@@ -50,6 +50,28 @@ def test_totals_are_kept_where_a_rounding_keeps_them(seed, data):
     assert np.allclose(made[-len(AGES) :], (amounts(tenures, persons).T @ counts)[-len(AGES) :])
 
 
+def test_rounding_is_fair():
+    """The mean of a household's counts over many seeds is its weight."""
+    generator = np.random.default_rng(0)
+    size, seeds_tried = 60, 100
+    homes = pd.DataFrame({"home": np.arange(size), "tenure": generator.choice(["own", "rent"], size)})
+    people = pd.DataFrame({"home": np.repeat(np.arange(size), generator.integers(1, 5, size))})
+    people["age"] = generator.choice(["child", "adult", "old"], len(people))
+    margins = {
+        "households": {"tenure": {"own": 14, "rent": 16}},
+        "persons": {"age": {"adult": 25, "child": 22, "old": 26}},
+    }
+    design = generator.choice([1.0, 2.0, 5.0], size)
+    found = pg.rake_households(homes, people, margins, key="home", weights=design)
+    mean = np.zeros(size)
+    for seed in range(seeds_tried):
+        whole = found.whole(seed=seed)
+        assert not whole.off.any()
+        mean[whole.counts["home"].to_numpy()] += whole.counts["count"].to_numpy() / seeds_tried
+    assert np.sqrt(np.mean((mean - found.row_weights) ** 2)) < 0.08
+    assert found.whole(seed=5).counts.equals(found.whole(seed=5).counts)
+
+
 def test_tables_fit_together():
     zones = pd.DataFrame({"tract": ["b", "a"], "county": ["x", "y"]})
     tenures = {("a", "own"): 3, ("a", "rent"): 4, ("b", "own"): 2, ("b", "rent"): 0}
