@@ -53,6 +53,9 @@ were not measured. It is computed from --replicates further estimates; 0 leaves 
 --given have none.
 {GIVEN}{CLIQUES}"""
 
+NUMBER = "table"
+"""The column with the number of a record's table."""
+
 HOW = {
     IN_GROUPS: "was measured with some values merged: within these, the counts are only modeled.",
     MODELED: "was not measured: the counts follow from the measured tables as the model has them.",
@@ -66,6 +69,11 @@ examples:
   pgmest sample model.npz --schema people.yaml --rows 1000 --out - | head
   pgmest sample model.npz --rows 100 --given sex=F age=30..40 --out women.csv
   pgmest sample model.npz --expanded --rows 100000 --out population.parquet
+  pgmest sample model.npz --tables 20 --attributes age,income,sex --out tables.csv
+
+With --tables M the file has M tables, one below the other, and a column "table" with their numbers from 1. Run the same
+analysis on each, and join the results by pgmest.inference.combine, whose standard errors are then valid; those of one
+table leave out the noise and all that was not measured. The model must have the answers from which it was made.
 
 The suffix of the file is its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values
 are codes 0..n-1 of the domain, or have their original types if the model's file has its schema or --schema is given.
@@ -172,6 +180,8 @@ def _sample_options(add: Add) -> None:
         help="rows of the population, drawn by their weights, instead of the sample's",
     )
     add("--seed", type=int, metavar="N", help="the same seed gives the same records")
+    add("--tables", type=count, metavar="M", help="M tables for analyses that are combined; see below")
+    add("--attributes", metavar="A,B", help="with --tables: only these attributes, separated by commas, or a JSON list")
 
 
 def _sample(options: argparse.Namespace) -> None:
@@ -181,6 +191,14 @@ def _sample(options: argparse.Namespace) -> None:
     model = pg.load(options.model)
     schema = _schema_of(options, model)
     generator = np.random.default_rng(options.seed)
+    if options.attributes is not None and options.tables is None:
+        raise ArgumentError("--attributes goes with --tables: name the number of tables, too.")
+    if options.tables is not None:
+        if options.given or options.expanded or options.method != "round":
+            raise ArgumentError("--tables cannot be used with --given, --expanded or --method.")
+        table = _tables(model, schema, options, generator)
+        write_table(table, options.out, written_table(options.out, options, schema))
+        return
     if options.expanded:
         given = _given(options.given) if options.given else None
         described = schema or codes_schema(model.domain)
@@ -202,6 +220,26 @@ def _sample(options: argparse.Namespace) -> None:
     else:
         table = schema.decode(records, generator, schema.library, written=is_csv(options.out))
         write_table(table, options.out, written_table(options.out, options, schema))
+
+
+def _tables(model: Any, schema: Schema | None, options: argparse.Namespace, generator: np.random.Generator) -> Any:
+    """Return tables for analyses that are combined, one below the other, with a column of their numbers."""
+    import narwhals as nw
+
+    names = None if options.attributes is None else clique_of(options.attributes)
+    found = model.sample_tables(options.tables, options.rows, attributes=names, seed=generator)
+    if NUMBER in found[0].domain:
+        raise ArgumentError(f"an attribute is named '{NUMBER}', which --tables needs: leave it out by --attributes.")
+    frames = []
+    for number, records in enumerate(found, 1):
+        if schema is None:
+            table = records.to_frame()
+        else:
+            part = schema.select(records.domain) if names is not None else schema
+            table = part.decode(records, generator, schema.library, written=is_csv(options.out))
+        frames.append(nw.from_native(table).with_columns(nw.lit(number).alias(NUMBER)))
+    columns = [NUMBER, *(name for name in frames[0].columns if name != NUMBER)]
+    return nw.concat([frame.select(columns) for frame in frames]).to_native()
 
 
 def _given(texts: Sequence[str]) -> dict[str, Any]:

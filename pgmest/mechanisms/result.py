@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.base import names_attributes
+from pgmest.models.base import ModelBase, names_attributes
 from pgmest.privacy.ledger import Statement
 from pgmest.queries import Kron
 from pgmest.tables.domain import Domain
@@ -159,6 +159,28 @@ class Result:
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
         """Return synthetic records; by default as many as the model's estimated total, never the true number."""
         return self.model.sample(n, seed=seed)
+
+    def sample_tables(
+        self,
+        m: int,
+        n: int | None = None,
+        *,
+        attributes: Iterable[str] | str | None = None,
+        about: Literal["table", "population"] | None = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> list[Dataset]:
+        """Draw m synthetic tables for analyses whose results `combine` joins with valid standard errors.
+
+        Arguments and errors as for `Model.sample_tables`. One synthetic table alone, of `sample`, has standard errors
+        that leave out the noise and all that was not measured.
+
+        Raises:
+            ArgumentError: if the model does not know the answers from which it was made; or as for
+                `Model.sample_tables`.
+        """
+        if not isinstance(self.model, ModelBase):
+            raise ArgumentError(f"a {type(self.model).__name__} has no such tables; the models of pgmest have.")
+        return self.model.sample_tables(m, n, attributes=attributes, about=about, seed=seed)
 
     def __str__(self) -> str:
         early = ", interrupted" if self.interrupted else ""

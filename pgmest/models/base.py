@@ -291,6 +291,41 @@ class ModelBase(ABC):
 
         return drawn_answers(self, query, clique, given).uncertainty()
 
+    def sample_tables(
+        self,
+        m: int,
+        n: int | None = None,
+        *,
+        attributes: Iterable[str] | str | None = None,
+        about: Literal["table", "population"] | None = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> list[Dataset]:
+        """Draw m synthetic tables for analyses whose results `pgmest.inference.combine` joins, without any chains.
+
+        Each table differs from the model as the true table may: by the noise of the answers, by what shrinkage takes
+        off, and by dependence of pairs that were not measured. The same analysis of each table, such as a regression,
+        then has a standard error that covers all of them. Dependence of three attributes that was not measured is that
+        of the model in every table.
+
+        Args:
+            m: the number of tables; 20 give intervals that are 5 % wider than those of many.
+            n: the number of records of each table; by default the number of the draw, about the model's total.
+            attributes: the attributes that the analysis reads; by default all. With few, tables are drawn faster, and
+                unmeasured dependence between many others cannot disturb them.
+            about: "population": independent records, for the default rule of `combine`; "table": records as close to
+                the draw as whole numbers can be, for the rule "multiple_imputation". The default is "population", or
+                "table" if there are exact answers, which independent records would not have.
+            seed: the same seed gives the same tables.
+
+        Raises:
+            ArgumentError: the model does not know the answers from which it was made, `m` or `n` is not a number of at
+                least 1, or `about` is neither kind.
+            UnknownAttributeError, DuplicateAttributeError: an attribute is not in the domain, or is named twice.
+        """
+        from pgmest.models.synthetic_tables.draw import sample_tables_of
+
+        return sample_tables_of(self, m, n, attributes=attributes, about=about, seed=seed)
+
     # -- text -------------------------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:

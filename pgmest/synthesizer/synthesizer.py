@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -391,6 +391,35 @@ class Synthesizer:
             QueryError: if the weight is among the attributes.
         """
         return weight_of(self.schema_).attribute.table(self.model_, attributes)
+
+    def sample_tables(
+        self,
+        m: int,
+        n: int | None = None,
+        *,
+        attributes: Iterable[str] | str | None = None,
+        about: Literal["table", "population"] | None = None,
+        seed: int | np.random.Generator | None = None,
+        written: bool = False,
+    ) -> list[Any]:
+        """Return m synthetic tables for analyses whose results `pgmest.inference.combine` joins.
+
+        They are tables as `sample` returns them, each from another draw of what the answers allow; see
+        `Model.sample_tables` for the arguments. With `attributes`, the tables have these columns alone.
+
+        Raises:
+            ArgumentError: if the synthesizer is not fitted; or as for `Model.sample_tables`.
+            SchemaError: if the codes of a column mean nothing without another one that `attributes` lacks.
+        """
+        model, generator = self.model_, np.random.default_rng(seed)
+        if self._linked is not None or not isinstance(model, ModelBase):
+            raise ArgumentError("linked tables, and models of other libraries, have no sample_tables; sample() works.")
+        names = None if attributes is None else self.schema_.domain.clique(attributes)
+        schema = self.schema_ if names is None else self.schema_.select(names)
+        found = model.sample_tables(m, n, attributes=names, about=about, seed=generator)
+        library = self.schema_.library
+        decoded = (schema.decode(table, generator, library, written=written) for table in found)
+        return [renamed(table, self._names) for table in decoded]
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write a page about the result that may be published with the synthetic table, and return its path.

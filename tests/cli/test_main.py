@@ -139,6 +139,24 @@ def test_sample_writes_records_of_the_domain(folder, method):
     assert plain == zipped == parquet
 
 
+def test_sample_writes_tables_for_analyses_into_one_file(folder, capsys):
+    arguments = ["sample", str(folder / "model.npz"), "--tables", "3", "--seed", "0"]
+    assert main([*arguments, "--out", str(folder / "tables.csv")]) == 0
+    with (folder / "tables.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["table", "age", "sex", "city, state"]
+    assert sorted({row["table"] for row in rows}) == ["1", "2", "3"]
+    assert len(rows) == pytest.approx(3 * 2000, rel=0.05)
+    part = [*arguments, "--attributes", "sex,age", "--rows", "10", "--out", "-"]
+    assert main(part) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (lines[0], len(lines)) == ("table,age,sex", 31)
+    for wrong in (["--given", "sex=1"], ["--method", "multinomial"], ["--tables", "0"], ["--attributes", "agee"]):
+        assert main([*arguments, *wrong, "--out", str(folder / "never.csv")]) in (1, 2)
+    assert main(["sample", str(folder / "model.npz"), "--attributes", "age", "--out", str(folder / "never.csv")]) != 0
+    assert not (folder / "never.csv").exists()
+
+
 def test_sample_takes_the_estimated_total_by_default(folder):
     assert main(["sample", str(folder / "model.npz"), "--out", str(folder / "all.csv")]) == 0
     total = pg.load(folder / "model.npz").total

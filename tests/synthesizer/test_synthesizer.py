@@ -61,6 +61,20 @@ def test_the_same_kind_of_table_comes_out(fitted):
     assert table.equals(fitted.sample(2000, seed=1))
 
 
+def test_tables_for_analyses_have_labels_and_types(fitted):
+    tables = fitted.sample_tables(3, 400, seed=0)
+    assert all(list(table) == ["age", "sex", "married", "born"] and len(table) == 400 for table in tables)
+    assert all(str(table["age"].dtype) == "Int64" and table["married"].dtype == bool for table in tables)
+    assert not tables[0].equals(tables[1])
+    part = fitted.sample_tables(2, attributes=("married", "sex"), seed=0)[0]
+    assert set(part) == {"married", "sex"}
+    assert set(part["sex"]) <= {"F", "M", "X"}
+    data = fitted.model_.sample_tables(2, attributes=("married", "sex"), seed=0)[0]
+    assert set(fitted.schema_.select(data.domain).decode(data, seed=0)) == {"married", "sex"}
+    with pytest.raises(SchemaError, match=r"schema\.select\(data\.domain\)"):
+        fitted.schema_.decode(data)
+
+
 def test_nothing_impossible_comes_out(fitted):
     table = fitted.sample(5000, seed=2)
     assert not ((table["age"] < 20) & table["married"]).any()

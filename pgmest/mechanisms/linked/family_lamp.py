@@ -9,15 +9,13 @@ import numpy as np
 
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.lamp.lamp import LAMP
-from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.assembly import Assembly, Effort
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds, Maker
 from pgmest.mechanisms.linked.rules import FamilyRules
-from pgmest.mechanisms.linked.workload import family_workload
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
-from pgmest.workloads import Workload, marginals
+from pgmest.workloads import Workload
 
 DRAFT = Effort(20_000, 1, 8)
 """The effort for families between rounds."""
@@ -42,11 +40,12 @@ class FamilyLAMP(LAMP):
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         if workload is not None:
             raise ArgumentError.of("workload", workload, "None: the tables of families are the workload")
-        weights = family_workload(self.layout)
-        asked = marginals(list(weights), weights=list(weights.values()))
-        demand = WorkloadDemand.of(curator.domain, asked)
-        rounds = LinkedRounds.begin(self, curator, demand, self.layout, self._maker(DRAFT, rng), rng)
-        rounds.spend_all()
+        rounds = LinkedRounds.begin(self, curator, self.layout, self._maker(DRAFT, rng), rng)
+        try:
+            rounds.spend_all()
+        except KeyboardInterrupt:  # Ctrl-C or the time limit: the families are made from the answers so far
+            if not curator.stopped:
+                raise
         families = self._families(rounds.linked, rng)
         return Outcome(families, {"measured_marginals": tuple(rounds.measured_marginals)})
 
@@ -59,4 +58,5 @@ class FamilyLAMP(LAMP):
         return self._maker(FINAL, rng)(linked.refreshed(self._maker(BETTER, rng)))
 
     def conclude(self, curator: Curator) -> Any:
+        """Return None: before the first round there is no model, and later `run` makes the families itself."""
         return None

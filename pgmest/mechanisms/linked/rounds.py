@@ -15,14 +15,17 @@ from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
+from pgmest.mechanisms.lamp.small_budgets import is_small
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
 from pgmest.mechanisms.linked.lengths import MeasuredLengths, measured, vector_of
 from pgmest.mechanisms.linked.twins import TwinTables, twin_tables
+from pgmest.mechanisms.linked.workload import family_workload
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon
 from pgmest.privacy.curator import Curator
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
+from pgmest.workloads import marginals
 
 Maker = Callable[[Evidence], Families]
 """A function that makes families that fit evidence."""
@@ -109,7 +112,6 @@ class LinkedRounds(Rounds):
         cls,
         mechanism: Any,
         curator: Curator,
-        demand: WorkloadDemand,
         layout: Layout,
         make: Maker,
         generator: np.random.Generator,
@@ -119,12 +121,11 @@ class LinkedRounds(Rounds):
         Args:
             mechanism: the mechanism.
             curator: the curator of a `FamilyDataset`.
-            demand: the workload.
             layout: the attributes of the dataset.
             make: a function that makes families that fit evidence.
             generator: the generator for the first model.
         """
-        above = NoiseModel.of(curator.budget, curator.neighbors)
+        above, demand = NoiseModel.of(curator.budget, curator.neighbors), _demand(layout, small=False)
         state = cls(mechanism, curator, demand, replace(above, most_contrasted=1))
         state.linked, state.make, state.above = LinkedEvidence(layout, curator), make, above
         first = InitialMeasurements.of(curator.domain, demand, state.noise_model, mechanism.first_share, False)
@@ -147,6 +148,11 @@ class LinkedRounds(Rounds):
         """Whether averages are measured: lengths have a large sensitivity in l1."""
         budget: Budget = self.curator.budget
         return isinstance(budget, Epsilon) or (isinstance(budget, ApproxDP) and not budget.delta)
+
+    def spend_all(self) -> None:
+        if self.pairs and is_small(self._scorer.stddev(self.pairs), self.evidence.total):
+            self.demand = _demand(self.linked.layout, small=True)
+        super().spend_all()
 
     def _evidence(self) -> Evidence:
         return self.linked.refreshed(self.make)
@@ -248,6 +254,11 @@ class LinkedRounds(Rounds):
                 self.linked.lengths.append(table)
                 stddevs[place] = answer[1]
         return stddevs
+
+
+def _demand(layout: Layout, small: bool) -> WorkloadDemand:
+    weights = family_workload(layout, small)
+    return WorkloadDemand.of(layout.domain, marginals(list(weights), weights=list(weights.values())))
 
 
 @dataclass(frozen=True)

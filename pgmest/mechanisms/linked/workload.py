@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations, product
 
 from pgmest.mechanisms.linked.families import Layout
 from pgmest.tables.domain import Clique
 
-WEIGHTS = {"above": 3.0, "between": 1.0, "inside": 1.0, "across": 1.0}
-"""The importance of all tables together of a parent, of a parent and a child, of a child, and of two children."""
+IMPORTANCE = {"number": 2.0, "above": 2.5, "between": 1.0, "inside": 1.0, "across": 1.0}
+"""The importance of the number of children, and of all tables together of a parent, of a parent and a child, of a
+child, and of two children."""
+SMALL_BUDGET = {**IMPORTANCE, "above": 1.0}
+"""The importance if the budget is small (`pgmest.mechanisms.lamp.small_budgets`): few tables are measured then."""
 
 
-def family_workload(layout: Layout, importance: Mapping[str, float] = WEIGHTS) -> dict[Clique, float]:
+def family_workload(layout: Layout, small: bool = False) -> dict[Clique, float]:
     """Return the weight of each table of a workload; the tables of a kind have equal weights.
 
     Of a pair of different attributes of two children only one order is asked for, since both have the same table.
 
     >>> from pgmest.tables.domain import Domain
     >>> layout = Layout(Domain({"region": 4}), Domain({"age": 9}), ("households", "persons"), 8)
-    >>> [" x ".join(clique) for clique in family_workload(layout)][:2]
+    >>> [" x ".join(clique) for clique in family_workload(layout)][1:3]
     ['households.region x number of persons', 'households.region x persons.age']
     """
     names, others = layout.members, layout.others
     kinds: dict[str, list[Clique]] = {
-        "above": list(combinations(layout.parents, 2)) or [layout.parents],
+        "number": [(layout.number,)],
+        "above": list(combinations(layout.parents, 2)),
         "between": list(product(layout.parents, names)),
         "inside": list(combinations(names, 2)),
         "across": [(one, other) for place, one in enumerate(names) for other in others[place:]],
     }
+    importance = SMALL_BUDGET if small else IMPORTANCE
     return {clique: importance[kind] / len(cliques) for kind, cliques in kinds.items() for clique in cliques}

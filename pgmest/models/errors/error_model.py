@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -80,9 +80,26 @@ class ErrorModel:
         margin = MARGIN if self.known.records == np.inf else RECORDS_MARGIN
         return margin * self._draw(clique, count, generator, drawn)
 
+    def together(self, count: int, generator: np.random.Generator) -> Callable[[Clique], np.ndarray]:
+        """Return a function that draws errors of a table, as `draws`, with the same errors of its margins for all."""
+        margins: dict[Clique, np.ndarray] = {(): self.known.total_stddev * generator.standard_normal(count)}
+
+        def draw(clique: Clique) -> np.ndarray:
+            drawn = dict(margins)
+            found = self._draw(clique, count, generator, drawn)
+            margins.update((names, errors) for names, errors in drawn.items() if len(names) < 2)
+            return found
+
+        return draw
+
+    @property
+    def measured_pairs(self) -> Collection[Clique]:
+        """The pairs that noisy tables determine, at least over groups of codes."""
+        return self._pairs.keys()
+
     def is_measured(self, clique: Clique) -> bool:
         """Return whether a noisy table determines this table, at least over groups of codes."""
-        return bool(self._about(clique))
+        return bool(self.about(clique))
 
     # -- draws ------------------------------------------------------------------------------------------------------
 
@@ -93,7 +110,7 @@ class ErrorModel:
         if clique in drawn:
             return drawn[clique]
         if len(clique) == 1:
-            counts, errors = self.tables.counts(*clique), self._code_errors(*clique).draws(count, generator)
+            counts, errors = self.tables.counts(*clique), self.code_errors(*clique).draws(count, generator)
             errors = np.where(self.tables.possible(clique), errors, 0.0)
             left = drawn[()] - errors.sum(axis=1)
             found = errors + left[:, None] * counts / max(float(counts.sum()), LEAST)
@@ -163,15 +180,16 @@ class ErrorModel:
 
     # -- what was measured ------------------------------------------------------------------------------------------
 
-    def _about(self, clique: Clique) -> list[TableAnswer]:
+    def about(self, clique: Clique) -> list[TableAnswer]:
         """Return what the answers say about a table."""
         found = [answer.onto(clique) for answer in self.answers if set(clique) <= set(answer.clique)]
         return [answer for answer in found if answer is not None]
 
-    def _code_errors(self, name: str) -> CodeErrors:
+    def code_errors(self, name: str) -> CodeErrors:
+        """Return the errors of a one-way marginal."""
         if name not in self._codes:
             counts, total = self.tables.counts(name), self.tables.total
-            self._codes[name] = CodeErrors.of(self._about((name,)), counts, total, self.known.total_stddev)
+            self._codes[name] = CodeErrors.of(self.about((name,)), counts, total, self.known.total_stddev)
         return self._codes[name]
 
     @cached_property
@@ -181,7 +199,7 @@ class ErrorModel:
         pairs = {domain.ordered(pair) for answer in self.answers for pair in combinations(answer.clique, 2)}
         found = {}
         for pair in sorted(pairs, key=domain.axes):
-            answer = best_answer(self._about(pair))
+            answer = best_answer(self.about(pair))
             if answer is not None:
                 found[pair] = MeasuredTable.of(answer, self.tables)
         before = learned_weights([table.mixture for table in found.values()])
@@ -192,7 +210,7 @@ class ErrorModel:
         if len(clique) == 2:
             return self._pairs.get(clique)
         if clique not in self._larger:
-            answer = best_answer(self._about(clique))
+            answer = best_answer(self.about(clique))
             table = None if answer is None else MeasuredTable.of(answer, self.tables)
             self._larger[clique] = None if table is None else table.shrunk(learned_weights([table.mixture]))
         return self._larger[clique]

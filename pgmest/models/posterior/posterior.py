@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,13 +14,12 @@ import numpy as np
 from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, OptionalDependencyError, at_least, plural
-from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.posterior.common_error import CommonError
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.dependence import UnmeasuredDependence, multinomial_counts
 from pgmest.models.posterior.diagnostics import r_hat
+from pgmest.models.posterior.drawn_records import MOST_CELLS, records_of, table_records, weighted_records
 from pgmest.models.posterior.lost_selections import LostSelections
 from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import BAD_R_HAT, GOOD_R_HAT, PosteriorReport, PosteriorWarning
@@ -29,9 +28,7 @@ from pgmest.models.posterior.table_query import answer_table, attributes_of, is_
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.refittable import AnsweringModel, MakeModel
 from pgmest.models.uncertainty import ask
-from pgmest.sampling.facts import Facts, exact_facts
-from pgmest.sampling.sampler import Sampler
-from pgmest.tables.clique_vector import Layout
+from pgmest.sampling.facts import exact_facts
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -288,15 +285,19 @@ class Posterior:
                 f"the draws are worth only {self.report.bulk_ess:.3g} independent ones where they mix worst, fewer "
                 f"than the {m:,} tables: raise draws= of posterior(), or give combine() posterior=."
             )
-        generator = np.random.default_rng(seed)
+        generator, method = np.random.default_rng(seed), SAMPLING[about]
         chosen = set(np.linspace(0, len(self) - 1, m).round().astype(int).tolist())
-        if attributes is not None:
-            names = self.domain.clique(attributes)
-            tables = self._drawn(names, {}, "table", generator, chosen)
-            facts = [one for each in exact_facts(self.density.measurements) if (one := each.margin(self.domain, names))]
-            return [_records(table, n, about, facts, generator) for table in tables]
         models = (model for index, model in enumerate(self.models()) if index in chosen)
-        return [model.sample(n, SAMPLING[about], generator) for model in models]
+        if attributes is None:
+            return [model.sample(n, method, generator) for model in models]
+        names = self.domain.clique(attributes)
+        facts = [one for each in exact_facts(self.density.measurements) if (one := each.margin(self.domain, names))]
+        if self.domain.size(names) > MOST_CELLS:
+            dependence = UnmeasuredDependence(self.cliques, self.strengths)
+            weighted = (weighted_records(model, names, dependence, generator) for model in models)
+        else:
+            weighted = map(table_records, self._drawn(names, {}, "table", generator, chosen))
+        return [records_of(records, n, method, facts, generator) for records in weighted]
 
     def to_inference_data(self) -> Any:
         """Return the draws of totals and of measured marginals as ArviZ's InferenceData (a DataTree from ArviZ 1 on).
@@ -473,15 +474,3 @@ def _whole_ends(low: np.ndarray, high: np.ndarray, rounding: float) -> tuple[np.
     certain, nearest = high - low <= rounding, np.rint(low)
     value = np.where(np.abs(low - nearest) <= max(WHOLE, rounding), nearest, low)
     return np.where(certain, value, np.floor(low + WHOLE)), np.where(certain, value, np.ceil(high - WHOLE))
-
-
-def _records(
-    table: Factor, n: int | None, about: About, facts: Sequence[Facts], generator: np.random.Generator
-) -> Dataset:
-    """Return records of a table: independent ones, or for about="table" as close to it as whole numbers can be."""
-    expected = np.maximum(table.datavector(), 0.0)
-    total = max(1, round(float(expected.sum()))) if n is None else at_least("n", n, 1)
-    oracle = ExactOracle(PropagationPlan.of(Layout.of(table.domain, [table.domain.attributes])))
-    with np.errstate(divide="ignore"):
-        oracle.run(np.log(expected), float(expected.sum()))
-    return Sampler(oracle, facts, float(expected.sum())).draw(total, SAMPLING[about], generator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import Exactly
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.privacy import Curator
 from pgmest.privacy.ledger import Statement
 from tests.mechanisms.linked.examples import households, random_table
 
@@ -109,6 +112,22 @@ def test_trees() -> None:
     for name in ("visits", "diagnoses", "notes"):
         assert sample.tables[name].at_most == tables[name].at_most
         assert sample.tables[name].rows == pytest.approx(tables[name].rows, rel=0.5)
+
+
+def test_a_run_is_resumed_without_paying_again_and_ends_at_its_limit(tmp_path: Path) -> None:
+    linked = households(SIZES, {"r": 3}, {"a": 5, "b": 2}, 4)
+    mechanism = LinkedLAMP(epsilon=1.0, backend="simulation")
+    paths = {"progress": False, "checkpoint": tmp_path / "run.journal"}
+    one, other = (mechanism.fit(linked, seed=3, **paths) for _ in range(2))
+    assert one.model == other.model
+    assert str(one.ledger) == str(other.ledger)
+
+    def stop(curator: Curator) -> None:
+        curator.stopped = len(curator.ledger) > 8
+
+    early = mechanism.fit(linked, seed=3, progress=stop)
+    assert early.interrupted
+    assert early.sample().sizes("persons").max() <= 4
 
 
 def test_units_are_drawn_alike() -> None:

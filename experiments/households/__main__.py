@@ -1,0 +1,33 @@
+"""python -m experiments.households [--only PATTERN] [--fresh] [--report] [--workers N]: LinkedLAMP on households.
+
+Three tables of households and persons, four budgets and three seeds for four designs. Earlier runs are reused
+(`experiments.kept_runs`). What others reach, who were measured once, is quoted from
+experiments/results/households_quoted.csv. The tables go to experiments/results/households.{csv,md}. Set
+OPENBLAS_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from experiments.households.designs import DESIGNS
+from experiments.households.report import write
+from experiments.households.runs import KEPT, Run, measure
+from experiments.households.tables import NAMES
+from experiments.kept_runs import add_options, made_by, wanted
+
+EPSILONS, SEEDS = (0.3, 1.0, 3.0, 10.0), (0, 1, 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.households", description=__doc__)
+    add_options(parser, "linked-eusilc-1-*")
+    options = parser.parse_args()
+    runs = [Run(t, d, e, s) for s in SEEDS for d in DESIGNS for t in NAMES for e in EPSILONS]
+    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measure, options.workers):
+        print(", ".join(f"{name} {row[name]:.3f}" for name in ("size", "person", "within")), flush=True)
+    write(KEPT.table(runs))
+
+
+if __name__ == "__main__":
+    main()

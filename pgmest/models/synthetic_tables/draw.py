@@ -1,0 +1,173 @@
+"""`sample_tables_of`: synthetic tables of any model that knows its answers, for analyses that `combine` joins.
+
+Each table is a draw of the tables that the answers allow (`plausible`). Records of the model get weights under which
+their tables are those (`pgmest.sampling.reweighting`), and synthetic records are drawn by these weights. Nothing is
+estimated again, and no chain runs.
+
+Tables that are made again from the model's answers with fresh noise do not cover: shrinkage takes the same off them as
+off the model, and they lack the dependence that the model lacks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pgmest._base.memory import default_records
+from pgmest._base.progress import progress
+from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, QueryError, at_least
+from pgmest.models.errors.drawn_intervals import error_model_of
+from pgmest.models.synthetic_tables.plausible import PlausibleTables
+from pgmest.sampling.facts import Facts, exact_facts
+from pgmest.sampling.reweighting import Reweighting
+from pgmest.sampling.systematic import systematic
+from pgmest.tables.domain import Clique
+
+if TYPE_CHECKING:
+    from pgmest.models.base import ModelBase
+
+About = Literal["table", "population"]
+
+SAMPLING: dict[About, str] = {"table": "round", "population": "multinomial"}
+"""The methods of sampling."""
+FEWEST_RECORDS, MOST_RECORDS = 50_000, 250_000
+"""The least and the largest number of records of a model that get weights. There are at least as many as the total,
+within these limits, so that their own sampling error is no larger than that of the synthetic table."""
+MOST_SPREAD, FAR_LESS = 2.0, 0.7
+"""The largest standard deviation of the logarithms of weights for dependence that was not measured: with more, a few
+records have all the weight. A warning says so if factors are lowered to less than the power FAR_LESS."""
+MOST_CELLS = 20_000
+"""Tables of attributes with at most this many cells together are drawn from all of these cells instead of records."""
+MOST_AT_ONCE = 30_000_000
+"""The largest number of drawn counts that are held at a time."""
+
+
+class SyntheticTablesWarning(UserWarning):
+    """The warning that analyses of synthetic tables are less certain than they look."""
+
+
+def sample_tables_of(
+    model: ModelBase,
+    m: int,
+    n: int | None = None,
+    *,
+    attributes: Iterable[str] | str | None = None,
+    about: About | None = None,
+    seed: int | np.random.Generator | None = None,
+) -> list[Dataset]:
+    """Draw m synthetic tables for analyses whose results `pgmest.inference.combine` joins.
+
+    This is `sample_tables` of models and results, with their arguments.
+
+    Raises:
+        ArgumentError: the model does not know the answers from which it was made, `m` or `n` is not a number of at
+            least 1, or `about` is neither kind.
+        UnknownAttributeError, DuplicateAttributeError: an attribute is not in the domain, or is named twice.
+    """
+    at_least("m", m, 1)
+    if n is not None:
+        at_least("n", n, 1)
+    names = model.domain.ordered(model.domain if attributes is None else model.domain.clique(attributes))
+    if not names:
+        raise ArgumentError.of("attributes", attributes, "at least one attribute of the model")
+    facts = [one for each in _facts_of(model) if (one := each.margin(model.domain, names))]
+    if about is None:
+        about = "table" if facts else "population"
+    if about not in SAMPLING:
+        raise ArgumentError.of("about", about, SAMPLING)
+    generator = np.random.default_rng(seed)
+    plausible = PlausibleTables(error_model_of(model), names)
+    if not model.total > 0:
+        return [model.sample(0 if n is None else n, seed=generator).select(names) for _ in range(m)]
+    records, found = _records_of(model, names), list[Dataset]()
+    cells = sum(model.domain.size(pair) for pair in plausible.pairs)
+    at_once = max(1, min(m, MOST_AT_ONCE // max(1, cells)))
+    least = 1.0
+    with progress("drawing tables", m) as more:
+        while len(found) < m:
+            drawn = plausible.draw(min(at_once, m - len(found)), generator)
+            for place in range(len(drawn.totals)):
+                weighted = records(generator)
+                targets = {pair: tables[place] for pair, tables in drawn.pairs.items()}
+                targets |= {(name,): counts[place] for name, counts in drawn.one_way.items()}
+                tilts = {pair: factors[place] for pair, factors in drawn.factors.items()}
+                start, power = weighted.tilted(tilts, MOST_SPREAD)
+                least = min(least, power)
+                weights = weighted.weights(targets, start)
+                size = default_records(float(weights.sum())) if n is None else n
+                found.append(weighted.sample(weights, max(size, 1), SAMPLING[about], generator, facts))
+                more(1)
+    if least < FAR_LESS:
+        warnings.warn(
+            f"so many of the {len(names)} attributes were not measured in pairs that their plausible dependence had to "
+            f"be lowered (to {least:.0%}): name the attributes that the analysis reads by attributes=.",
+            SyntheticTablesWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def _facts_of(model: ModelBase) -> tuple[Facts, ...]:
+    """Return the exact answers that a model's records hold."""
+    known = model.known_errors
+    if hasattr(model, "held_facts"):
+        return model.held_facts()  # type: ignore[attr-defined]
+    return () if known is None else exact_facts(known.measurements)
+
+
+def _records_of(model: ModelBase, names: Clique) -> Callable[[np.random.Generator], Reweighting]:
+    """Return a function that gives records of a model, with weights that sum to its total."""
+    domain = model.domain.project(names)
+    fixed = _weighted_records(model, names)
+    if fixed is None and domain.size() <= MOST_CELLS:
+        table = np.maximum(model.project(names).datavector(), 0.0)
+        cells = np.flatnonzero(table)
+        codes = list(np.unravel_index(cells, domain.shape))
+        fixed = Dataset.from_codes(codes, domain, table[cells], trusted=True)
+    if fixed is not None and fixed.records <= MOST_RECORDS:
+        kept = Reweighting(fixed)
+        return lambda generator: kept
+    count = int(np.clip(model.total, FEWEST_RECORDS, MOST_RECORDS))
+    if fixed is not None:
+        whole = fixed
+
+        def some(generator: np.random.Generator) -> Reweighting:
+            assert whole.weights is not None
+            counts = systematic(whole.weights, count, generator)
+            rows = np.flatnonzero(counts)
+            part = whole.take(rows)
+            return Reweighting(replace(part, weights=counts[rows] * (model.total / count)))
+
+        return some
+
+    def drawn(generator: np.random.Generator) -> Reweighting:
+        records = _sampled(model, names, count, generator)
+        return Reweighting(replace(records, weights=np.full(count, model.total / count)))
+
+    return drawn
+
+
+def _sampled(model: ModelBase, names: Clique, count: int, generator: np.random.Generator) -> Dataset:
+    """Draw records of a model; if it is no distribution, records of independent attributes with its marginals."""
+    try:
+        return model.sample(count, seed=generator).select(names)
+    except QueryError:
+        columns = []
+    for name in names:
+        counts = np.maximum(model.project(name).values, 0.0)
+        drawn = np.repeat(np.arange(len(counts)), systematic(counts, count, generator))
+        columns.append(generator.permutation(drawn))
+    return Dataset.from_codes(columns, model.domain.project(names), trusted=True)
+
+
+def _weighted_records(model: ModelBase, names: Clique) -> Dataset | None:
+    """Return the records of a model over a support, with their weights; None for other models."""
+    records = getattr(model, "records", None)
+    if not isinstance(records, Dataset) or records.weights is None:
+        return None
+    return records.take(records.weights > 0).select(names)

@@ -1,0 +1,188 @@
+"""PlausibleTables: one-way marginals and pairs of some attributes, drawn together as the answers allow.
+
+Counts of cells are the model's times log-normal factors, whose variances are those of an `ErrorModel`. Then the
+coefficients of the tables (`coefficients`) are moved to plausible ones, and pairs are scaled to the drawn one-way
+marginals. For pairs that were not measured, dependence beyond the model's is drawn, as strong as that of measured
+pairs, or less where the mechanism knows that it is weak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from pgmest.models.errors.error_model import ErrorModel
+from pgmest.models.errors.measured_tables import best_answer
+from pgmest.models.synthetic_tables.coefficients import Coefficients, drawn_scales, kinds_of, learned_scales
+from pgmest.models.synthetic_tables.functions import SMOOTH, combined, factors, functions_of
+from pgmest.tables.domain import Clique
+
+DRAWN, FEWEST, MOST_NUMBERS = 200, 40, 6_000_000
+"""The usual and the smallest number of draws of errors from which their variances are computed, and the largest number
+of drawn errors of a table."""
+UNMEASURED = 0.7
+"""The scale of coefficients of unmeasured pairs, relative to measured ones: mechanisms measure the strongest pairs."""
+REACH, POWER, VARIATION = 2.5, 0.5, 0.5
+"""If a pair's distance from the model is known, its coefficients are lowered to REACH times that of normal ones with
+this distance, but only by the power POWER of the ratio, as the distance is known roughly; and the standard deviation
+of its logarithm."""
+SHAPE = 0.5
+"""The standard deviation of the coefficients of one-way marginals, of which little is known before."""
+KNOWN = 0.98
+"""Groups of codes must show this share of a function for an answer to change its coefficient in a one-way marginal."""
+FITS, SWEEPS = 3, 3
+"""The number of times that coefficients are corrected, and of scalings to one-way marginals each time."""
+LEAST = 1e-12
+"""The least count of a cell, in records, and the least sum."""
+LEAST_SHARE = 1e-6
+"""The least count of a cell before errors, as a share of an average cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Tables that were drawn together, in counts.
+
+    Attributes:
+        totals: the numbers of records, shape (count,).
+        one_way: the marginal of each attribute, shape (count, codes).
+        pairs: the tables of measured pairs, shape (count, codes, codes).
+        factors: for other pairs, the factors by which their tables differ from the model's, of the same shape.
+    """
+
+    totals: np.ndarray
+    one_way: Mapping[str, np.ndarray]
+    pairs: Mapping[Clique, np.ndarray]
+    factors: Mapping[Clique, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class PlausibleTables:
+    """The distribution of the true tables of some attributes, given the answers.
+
+    Attributes:
+        errors: the errors of the model's tables.
+        names: the attributes, in the order of the domain.
+    """
+
+    errors: ErrorModel
+    names: Clique
+    _functions: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def pairs(self) -> list[Clique]:
+        """All pairs of the attributes."""
+        return list(combinations(self.names, 2))
+
+    def draw(self, count: int, generator: np.random.Generator) -> Drawn:
+        """Draw tables."""
+        measured = [pair for pair in self.pairs if self.errors.is_measured(pair)]
+        largest = max((self.errors.tables.domain.size(pair) for pair in measured), default=1)
+        number = max(count, int(np.clip(MOST_NUMBERS // largest, FEWEST, DRAWN)))
+        errors = self.errors.together(number, generator)
+        totals = np.maximum(self.errors.tables.total + errors(())[:count], 1.0)
+        one_way = {
+            name: self._marginal(name, errors((name,)), count, generator) * totals[:, None] for name in self.names
+        }
+        tables = {pair: self._pair(pair, errors(pair), one_way, totals, generator) for pair in measured}
+        others = {pair: self._unmeasured(pair, count, generator) for pair in self.pairs if pair not in tables}
+        return Drawn(totals, one_way, tables, others)
+
+    def _of(self, name: str) -> np.ndarray:
+        if name not in self._functions:
+            self._functions[name] = functions_of(self.errors.tables.counts(name))
+        return self._functions[name]
+
+    # -- one-way marginals ------------------------------------------------------------------------------------------
+
+    def _marginal(self, name: str, errors: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Draw a one-way marginal, as shares."""
+        drawn = positive(self.errors.tables.counts(name), errors)[:count]
+        shares = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), LEAST)
+        functions, wanted = self._shape_coefficients(name, count, generator)
+        for _ in range(FITS if functions.size else 0):
+            shares = shares * factors((wanted - shares @ functions) @ functions.T)
+            shares = shares / shares.sum(axis=1, keepdims=True)
+        return shares
+
+    def _shape_coefficients(
+        self, name: str, count: int, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the smooth functions of an attribute that answers are about, and draws of their coefficients."""
+        functions, counts = self._of(name)[:, :SMOOTH], self.errors.tables.counts(name)
+        precision, sums = np.zeros(functions.shape[1]), np.zeros(functions.shape[1])
+        for answer in self.errors.about((name,)):
+            found = Coefficients.of(answer, counts, (counts,), (functions,))
+            known = (found.seen > KNOWN) / found.variance
+            precision, sums = precision + known, sums + known * found.beyond
+        asked = precision > 0
+        functions, precision = functions[:, asked], precision[asked] + SHAPE**-2
+        return functions, sums[asked] / precision + generator.standard_normal((count, len(precision))) / precision**0.5
+
+    # -- pairs ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _measured(self) -> dict[Clique, Coefficients]:
+        """The coefficients of all measured pairs, also of other attributes."""
+        found = {}
+        for pair in self.errors.measured_pairs:
+            answer = best_answer(self.errors.about(pair))
+            assert answer is not None
+            tables, functions = self.errors.tables, [self._of(name) for name in pair]
+            found[pair] = Coefficients.of(answer, tables.table(pair), [tables.counts(n) for n in pair], functions)
+        return found
+
+    @cached_property
+    def _scales(self) -> np.ndarray:
+        return learned_scales(self._measured.values())
+
+    def _pair(
+        self,
+        pair: Clique,
+        errors: np.ndarray,
+        one_way: Mapping[str, np.ndarray],
+        totals: np.ndarray,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """Draw the table of a measured pair that has the one-way marginals."""
+        first, second = (self._of(name) for name in pair)
+        tables = positive(self.errors.tables.table(pair), errors)[: len(totals)] + LEAST
+        wanted = self._measured[pair].draws(self._scales, len(totals), generator)
+        tables = scaled(tables, one_way[pair[0]], one_way[pair[1]])
+        for _ in range(FITS - 1):
+            present = first.T @ tables @ second / totals[:, None, None]
+            tables = tables * factors(combined(first, wanted - present, second))
+            tables = scaled(tables, one_way[pair[0]], one_way[pair[1]])
+        return tables
+
+    def _unmeasured(self, pair: Clique, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Draw the factors of a pair that was not measured."""
+        first, second = (self._of(name) for name in pair)
+        shape = first.shape[1], second.shape[1]
+        logs = np.log(self._scales.T[:, kinds_of(shape)])
+        drawn = UNMEASURED * drawn_scales(logs, count, generator) * generator.standard_normal((count, *shape))
+        distance = self.errors.known.dependence.get(pair)
+        if distance is not None and drawn.size:
+            usual = np.sqrt(np.square(drawn).sum(axis=(1, 2)).mean())
+            likely = REACH * distance / self.errors.tables.total * np.exp(VARIATION * generator.standard_normal(count))
+            drawn = drawn * (np.minimum(likely / max(usual, LEAST), 1.0) ** POWER)[:, None, None]
+        return factors(combined(first, drawn, second))
+
+
+def positive(table: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Return log-normal draws that have the mean of a table and the variances of its errors."""
+    mean = np.maximum(table, LEAST_SHARE * max(float(table.sum()), LEAST) / table.size)
+    stddev = np.maximum(errors.std(axis=0), LEAST)
+    spread = np.sqrt(np.log1p(np.square(stddev / mean)))
+    return mean * np.exp((errors - errors.mean(axis=0)) / stddev * spread - np.square(spread) / 2)
+
+
+def scaled(tables: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return tables scaled to one-way marginals in turn, with an axis of draws first."""
+    for _ in range(SWEEPS):
+        tables = tables * (rows / np.maximum(tables.sum(axis=2), LEAST))[:, :, None]
+        tables = tables * (columns / np.maximum(tables.sum(axis=1), LEAST))[:, None, :]
+    return tables
