@@ -1,9 +1,8 @@
 """python -m experiments.households [--only PATTERN] [--fresh] [--report] [--workers N]: LinkedLAMP on households.
 
 Three tables of households and persons, four budgets and three seeds for four designs. Earlier runs are reused
-(`experiments.kept_runs`). What others reach, who were measured once, is quoted from
-experiments/results/households_quoted.csv. The tables go to experiments/results/households.{csv,md}. Set
-OPENBLAS_NUM_THREADS=1.
+(`experiments.kept_runs`). Designs that were not run are quoted from experiments/results/households_quoted.csv. The
+tables go to experiments/results/households.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations

@@ -23,9 +23,14 @@ last column is the geometric mean over the classes relative to *pair*.
 - *pair*: LAMP on one row a household with a random ordered pair of its persons, who change places afterwards.
 - *independent*: LAMP on households and on persons, half of the budget each; persons are dealt at random.
 - *flat*: LAMP on one row a household with eight persons in the order of the file, repaired afterwards.
-- *dpsynth* (google/dpsynth, `dpsynth.relational` of August 2026: MST, size_sliced, three of eight slots, one run) and
-  *flat AIM* were measured once, with an earlier version of LAMP's tables, and are quoted from `households_quoted.csv`.
+
+Rows marked as quoted were measured once, one or two seeds each, by earlier versions of these designs and with the same
+measure; they are in `households_quoted.csv`, with two more: *dpsynth* (google/dpsynth, `dpsynth.relational` of August
+2026: MST, size_sliced, three of eight slots) and *flat AIM*. Where a design was not run here, its quoted row is used.
 """
+ORDER = ("linked", "pair", "independent", "flat", "flat AIM", "dpsynth")
+LEAST = 1e-4
+"""Smaller errors count as this one in ratios."""
 TITLES = ("size", "household", "person", "between", "within", "someone", "how many")
 
 
@@ -34,51 +39,49 @@ def write(rows: pd.DataFrame) -> None:
     if rows.empty:
         return
     rows.sort_values(["table", "design", "epsilon", "seed"]).to_csv(RESULTS / "households.csv", index=False)
-    quoted = pd.read_csv(RESULTS / "households_quoted.csv")
     means = rows.groupby(["table", "epsilon", "design"])[[*CLASSES, "seconds"]].mean()
     seeds = rows.groupby(["table", "epsilon", "design"]).size()
+    quoted = pd.read_csv(RESULTS / "households_quoted.csv").set_index(["table", "epsilon", "design"])[means.columns]
+    asked = {key[:2] for key in means.index}
+    quoted = quoted[[key not in means.index and key[:2] in asked for key in quoted.index]]
+    both = pd.concat([means, quoted])
     lines = [HEAD, "| table, epsilon | design | " + " | ".join(TITLES) + " | seconds | seeds | relative |"]
     lines.append("|---|---|" + "---:|" * (len(TITLES) + 3))
-    for (table, epsilon), group in means.groupby(level=[0, 1]):
+    for (table, epsilon), group in both.groupby(level=[0, 1]):
         found = group.droplevel([0, 1])
-        others = quoted[(quoted.table == table) & (quoted.epsilon == epsilon)].set_index("design")
-        for design in [d for d in ("linked", "pair", "independent", "flat") if d in found.index]:
-            row = found.loc[design]
-            number = seeds[table, epsilon, design]
-            lines.append(_line(f"{table}, {epsilon:g}", design, row, row["seconds"], number, found))
-        for design, row in others.iterrows():
-            lines.append(_line(f"{table}, {epsilon:g}", f"{design} (quoted)", row, row["seconds"], 1, found))
-    lines += ["", *_summary(means)]
+        for design in [design for design in ORDER if design in found.index]:
+            key = (table, epsilon, design)
+            number = str(seeds[key]) if key in means.index else "quoted"
+            lines.append(_line(f"{table}, {epsilon:g}", design, found, number))
+    lines += ["", *_summary(both)]
     (RESULTS / "households.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _line(head: str, design: str, row: pd.Series, seconds: float, seeds: int, found: pd.DataFrame) -> str:
-    cells = [f"{1000 * row[name]:.0f}" for name in CLASSES]
-    relative = f"{_relative(row, found.loc['pair']):.2f}" if "pair" in found.index else ""
-    return f"| {head} | {design} | " + " | ".join([*cells, f"{seconds:.0f}", str(seeds), relative]) + " |"
-
-
-def _relative(row: pd.Series, other: pd.Series) -> float:
-    ratios = [max(row[name], 1e-4) / max(other[name], 1e-4) for name in CLASSES]
-    return float(np.exp(np.mean(np.log(ratios))))
+def _line(head: str, design: str, found: pd.DataFrame, seeds: str) -> str:
+    row, cells = found.loc[design], [f"{1000 * found.loc[design, name]:.0f}" for name in CLASSES]
+    relative = ""
+    if "pair" in found.index:
+        logs = np.log(np.maximum(row[list(CLASSES)].astype(float), LEAST))
+        others = np.log(np.maximum(found.loc["pair", list(CLASSES)].astype(float), LEAST))
+        relative = f"{np.exp((logs - others).mean()):.2f}"
+    return f"| {head} | {design} | " + " | ".join([*cells, f"{row['seconds']:.0f}", seeds, relative]) + " |"
 
 
 def _summary(means: pd.DataFrame) -> list[str]:
     """Return the ratios of LinkedLAMP to each design and to the best of them, by class."""
-    lines = ["| LinkedLAMP relative to | " + " | ".join(TITLES) + " | all |", "|---|" + "---:|" * (len(TITLES) + 1)]
-    wide = means[list(CLASSES)].clip(lower=1e-4).unstack("design")
-    ours = wide.xs("linked", axis=1, level="design") if "linked" in means.index.get_level_values("design") else None
-    if ours is None:
+    wide = means[list(CLASSES)].clip(lower=LEAST).unstack("design")
+    if "linked" not in wide.columns.get_level_values("design"):
         return []
-    others = [d for d in ("pair", "independent", "flat") if d in means.index.get_level_values("design")]
+    lines = ["| LinkedLAMP relative to | " + " | ".join(TITLES) + " | all |", "|---|" + "---:|" * (len(TITLES) + 1)]
+    ours = wide.xs("linked", axis=1, level="design").dropna()
+    others = [d for d in ORDER[1:] if d in wide.columns.get_level_values("design")]
     for design in others:
-        ratio = (ours / wide.xs(design, axis=1, level="design")).dropna()
-        lines.append(_ratios(design, ratio))
-    best = pd.concat([wide.xs(d, axis=1, level="design") for d in others]).groupby(level=[0, 1]).min()
-    lines.append(_ratios("the best of these, class by class", (ours / best).dropna()))
-    worst = (ours / best).dropna().max()
-    lines.append("| the same, the largest ratio | " + " | ".join(f"{worst[name]:.2f}" for name in CLASSES) + " | |")
-    return lines
+        lines.append(_ratios(design, (ours / wide.xs(design, axis=1, level="design")).dropna()))
+    best = pd.concat([wide.xs(design, axis=1, level="design") for design in others]).groupby(level=[0, 1]).min()
+    ratio = (ours / best).dropna()
+    lines.append(_ratios("the best of these, class by class", ratio))
+    worst = [f"{ratio[name].max():.2f}" for name in CLASSES]
+    return [*lines, "| the same, the largest ratio | " + " | ".join(worst) + " | |"]
 
 
 def _ratios(design: str, ratio: pd.DataFrame) -> str:
