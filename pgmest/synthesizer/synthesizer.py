@@ -291,6 +291,10 @@ class Synthesizer:
             ArgumentError: if the synthesizer is not fitted, or the model has no file format.
             FileFormatError: if the file cannot be written.
         """
+        if self._linked is not None:
+            raise ArgumentError(
+                "linked tables have no file format: write the tables of `sample`, or pickle this object."
+            )
         if not isinstance(self.model_, ModelBase):
             raise ArgumentError(f"a {type(self.model_).__name__} has no file format.")
         self.model_.save(path)

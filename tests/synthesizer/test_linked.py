@@ -126,7 +126,7 @@ def test_lamp_makes_tables_that_join_and_states_what_it_protects():
     assert synthesizer.ledger_.insecure
     assert synthesizer.privacy_["protected"] == SURVEY_SCHEMA.protection
     assert synthesizer.kept_ is None
-    with pytest.raises(ArgumentError, match="LinkedDataset has no file format"):
+    with pytest.raises(ArgumentError, match="linked tables have no file format"):
         synthesizer.save("tables.npz")
     with pytest.raises(ArgumentError, match="'bakend' is not a parameter of LinkedLAMP"):
         pg.Synthesizer(epsilon=1.0, bakend="simulation").fit(survey_of(4), SURVEY_SCHEMA)

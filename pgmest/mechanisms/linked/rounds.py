@@ -185,7 +185,8 @@ class LinkedRounds(Rounds):
         present = families.layout.present(clique, groups)
         if self._averaged:
             return self.noise_model
-        ratio = float(averages[present].sum()) / max(float(lengths[present].sum()), 1e-9)
+        whole = float(lengths[present].sum())
+        ratio = float(averages[present].sum()) / whole if whole > 0 else 1.0
         return replace(self.noise_model, whole=self.noise_model.whole * min(ratio, 1.0) ** 2)
 
     def _measure_one_way_again(self) -> None:

@@ -12,6 +12,8 @@ from pgmest.data.linked_rules import CountRule, Older, Rule
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.linked.families import Families, Layout
 
+SPARE = 50
+"""The number of random families that stand in if all are broken."""
 HIGHER, LOWER = 1, 2
 """The marks of the codes of the higher and of the lower children of a rule that compares."""
 
@@ -94,21 +96,55 @@ class FamilyRules:
         """Return the families after changes of codes with which the rules hold.
 
         A family that cannot be repaired code by code gets the children of one without errors, of its size if there is
-        one. If all families are broken, they stay so.
+        one. If there is none at all, as where no family has children but a rule asks for some, random children are
+        made that keep the rules.
         """
-        from pgmest.mechanisms.linked.kernels import repair_families
-
         if not self.attributes:
             return families
+        repaired = self._changed(families, generator)
+        wrong = self.broken(repaired)
+        if not wrong.any():
+            return repaired
+        if not wrong.all():
+            return _replaced(repaired, wrong, generator)
+        spare, count = self._fewest(families.layout, generator), len(wrong)
+        both = (repaired, spare)
+        parents = np.concatenate([one.parents for one in both])
+        together = Families(families.layout, parents, np.concatenate([one.children for one in both]))
+        wrong = self.broken(together)
+        if wrong.all():
+            return repaired
+        made = _replaced(together, wrong, generator)
+        return Families(families.layout, made.parents[:count], made.children[: int(made.sizes[:count].sum())])
+
+    def _changed(self, families: Families, generator: np.random.Generator) -> Families:
+        """Return the families after changes of codes that lower the number of violations, one by one."""
+        from pgmest.mechanisms.linked.kernels import repair_families
+
         children = families.children.copy()
         attributes = np.array(self.attributes, dtype=np.int64)
         codes = np.array(families.layout.child.shape, dtype=np.int64)
         broken = np.flatnonzero(self.broken(families))
         draws = generator.integers(1 << 30, size=len(broken))
         repair_families(broken, draws, families.first, families.sizes, children, *self.arrays, attributes, codes)
-        repaired = Families(families.layout, families.parents, children)
-        wrong = self.broken(repaired)
-        return _replaced(repaired, wrong, generator) if wrong.any() and not wrong.all() else repaired
+        return Families(families.layout, families.parents, children)
+
+    def _fewest(self, layout: Layout, generator: np.random.Generator) -> Families:
+        """Return families of the fewest random children that keep the rules; broken ones if none were found."""
+        size, enough = 0, min(layout.at_most, int(self.limits[:, 0].sum()))
+        made = self._changed(_random_families(layout, size, generator), generator)
+        while size < enough and self.broken(made).all():
+            size += 1
+            made = self._changed(_random_families(layout, size, generator), generator)
+        return made
+
+
+def _random_families(layout: Layout, size: int, generator: np.random.Generator) -> Families:
+    """Return a few families with this many random children each."""
+    parents = np.zeros((SPARE, len(layout.parents)), dtype=np.int64)
+    parents[:, -1] = size
+    children = [generator.integers(number, size=SPARE * size) for number in layout.child.shape]
+    return Families(layout, parents, np.stack(children, axis=1))
 
 
 def _replaced(families: Families, wrong: np.ndarray, generator: np.random.Generator) -> Families:

@@ -94,6 +94,15 @@ def test_rules_hold() -> None:
     assert not rules[0].broken(sample).any()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("count", [1, 3])
+def test_rules_hold_although_no_household_has_persons(count: int) -> None:
+    rules = [Exactly("persons", "a", (0,), count), Exactly("persons", "b", (1,), 1)]
+    sample = fitted(households([0] * 300, {"r": 3}, {"a": 5, "b": 2}, 4, rules), epsilon=100.0).sample(seed=0)
+    assert len(sample) == pytest.approx(300, abs=20)
+    assert [int(rule.broken(sample).sum()) for rule in rules] == [0, 0]
+
+
 def test_trees() -> None:
     generator = np.random.default_rng(0)
     patients = LinkedTable(random_table(150, {"sex": 2, "age": 4}, generator))
