@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmest._base.widths import joined
+from pgmest.cli.answers import Answer, as_csv, as_json
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
 from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, written_table
-from pgmest.errors import ArgumentError, SchemaError
+from pgmest.errors import ArgumentError, ModelTooLarge, QueryError, SchemaError
 from pgmest.measurements.measured_tables import IN_GROUPS, MODELED, MeasuredCliques
+from pgmest.models.intervals import KINDS, Interval, check_level
 from pgmest.schema import Schema
+from pgmest.schema.given import read_given
 from pgmest.synthesizer.completion import codes_schema, conditional, drawn
 from pgmest.synthesizer.expansion import expanded_table, weight_of
-from pgmest.tables.factor import Factor
+from pgmest.synthesizer.selected_counts import ends_of
+from pgmest.tables.domain import Clique
 
 GIVEN = """\
 --given restricts the records to values of attributes: sex=F, city=Rome,Oslo (one of these), age=30..40 (both included;
 one end may be left out), income= (missing); a JSON list if a value has a comma in it: city='["Rome, NY"]'. Values are
 codes where no schema is known.
 """
-
-REPLICATES = 20
-"""The default number of estimates from which a standard error is computed, which is then right to about a sixth."""
 
 QUERY_DETAILS = f"""\
 examples:
@@ -47,18 +45,25 @@ labels if the model's file has its schema or --schema is given.
 If a table was not measured, or only with values merged, a line on standard error says so (in JSON "evidence" is
 "measured", "in groups" or "modeled"): its counts then rest on the structure of the model.
 
-The column "+-" (in JSON "stddev") is the standard error of the count, if the file has the measurements of the model; a
-95 % interval extends about two standard errors to each side. The standard error covers the noise, not dependences that
-were not measured. It is computed from --replicates further estimates; 0 leaves it out, and is faster. Counts with
---given have none.
+The column "+-" is the margin of error: the true count is within this distance of the count with a probability of
+--level, 95 % by default. "low" and "high" are the ends of this interval, of which none is below 0. (The standard error
+is "+-" divided by 1.96 at 95 %, 1.645 at 90 %; in JSON, "stddev", "margin", "low" and "high".) The intervals cover the
+noise, what the estimate smooths away, and dependence that was not measured, as far as the measured tables show how
+strong it may be. --interval chooses another kind: "noise" is noise only, "posterior" takes minutes, "bounds" holds
+without any assumption about dependence, "none" leaves intervals out. A model that does not know its noisy answers has
+none.
 {GIVEN}{CLIQUES}"""
+
+CHOICES = (*KINDS, "none")
+"""The kinds of intervals, and none."""
 
 NUMBER = "table"
 """The column with the number of a record's table."""
 
 HOW = {
     IN_GROUPS: "was measured with some values merged: within these, the counts are only modeled.",
-    MODELED: "was not measured: the counts follow from the measured tables as the model has them.",
+    MODELED: "was not measured: the counts follow from the measured tables as the model has them, and +- assumes that "
+    "dependence that was not measured is like what was.",
 }
 """A sentence about each kind of table that was not measured as it is shown."""
 
@@ -90,32 +95,52 @@ def _query_options(add: Add) -> None:
     add("--codes", action="store_true", help="codes, even if the model's file has its schema")
     add("--given", nargs="+", metavar="NAME=VALUE", help="count only records with these values; see below")
     add("--weighted", action="store_true", help="sums of the weights, of which the schema has the attribute")
-    text = "the number of estimates for standard errors (default: %(default)s)"
-    add("--replicates", type=count, default=REPLICATES, metavar="N", help=text)
+    text = "the probability that a true count is between low and high (default: %(default)s)"
+    add("--level", type=float, default=0.95, metavar="P", help=text)
+    text = f"the kind of interval, one of {', '.join(CHOICES)} (default: auto)"
+    add("--interval", choices=CHOICES, default="auto", metavar="KIND", help=text)
 
 
 def _query(options: argparse.Namespace) -> None:
     import pgmest as pg
 
-    model = pg.load(options.model)
-    schema = _schema_of(options, model)
-    cliques, known = [clique_of(text) for text in options.cliques], MeasuredCliques.of(model)
+    check_level(options.level)
+    whole = pg.load(options.model)
+    schema = _schema_of(options, whole)
+    cliques, known = [clique_of(text) for text in options.cliques], MeasuredCliques.of(whole)
     given = _given(options.given) if options.given else {}
-    if given:
-        model = conditional(model, schema or codes_schema(model.domain), given)
-    read = set(given)
+    described = schema or codes_schema(whole.domain)
+    model = conditional(whole, described, given) if given else whole
+    weights = dict(read_given(described, given).weights)
     if options.weighted:
-        weight = weight_of(schema or codes_schema(model.domain)).attribute
-        tables, errors = [weight.table(model, clique).totals for clique in cliques], None
-        read.add(weight.name)
+        weight = weight_of(described).attribute
+        tables = [weight.table(model, clique).totals for clique in cliques]
+        weights[weight.name] = weight.values * weights.get(weight.name, 1.0)
     else:
-        tables, errors = model.project_many(cliques), _errors(model, cliques, options)
+        tables = model.project_many(cliques)
+    read = set(weights)
     evidence = [None if known is None else known.evidence({*table.domain, *read}) for table in tables]
-    json_or_csv = _as_json(tables, errors, schema, evidence) if options.json else _as_csv(tables, errors, schema)
-    write_text(json_or_csv, options.out)
-    for table, kind in zip(tables, evidence, strict=True):
-        if kind in HOW:
-            say(f"{joined((*table.domain, *given), model.domain)} {HOW[kind]}")
+    ends = [_ends(whole, table.domain.attributes, weights, options) for table in tables]
+    answers = [Answer(*parts) for parts in zip(tables, ends, evidence, strict=True)]
+    write_text((as_json if options.json else as_csv)(answers, schema), options.out)
+    for answer in answers:
+        if answer.evidence in HOW:
+            say(f"{joined((*answer.table.domain, *given), whole.domain)} {HOW[answer.evidence]}")
+
+
+def _ends(
+    model: Any, clique: Clique, weights: Mapping[str, np.ndarray], options: argparse.Namespace
+) -> Interval | None:
+    """Return the intervals of a table; None, with the reason on standard error, if there are none by default."""
+    if options.interval == "none":
+        return None
+    try:
+        return ends_of(model, clique, weights, level=options.level, kind=options.interval)
+    except (ArgumentError, QueryError, ModelTooLarge) as error:
+        if options.interval != "auto":
+            raise
+        say(f"{joined(clique, model.domain) or 'the number of records'} has no interval: {error}")
+        return None
 
 
 def _schema_of(options: argparse.Namespace, model: Any) -> Schema | None:
@@ -124,45 +149,6 @@ def _schema_of(options: argparse.Namespace, model: Any) -> Schema | None:
         return _matching(Schema.load(options.schema), model)
     kept = getattr(model, "about", {}).get("schema")
     return None if options.codes or kept is None else _matching(Schema.from_dict(kept), model)
-
-
-def _errors(model: Any, cliques: Sequence[Any], options: argparse.Namespace) -> list[Factor] | None:
-    """Return the standard errors of tables, None if the model does not have its measurements; see Model.uncertainty."""
-    if not options.replicates or getattr(model, "refit", None) is None:
-        return None
-    return [model.uncertainty(clique, replicates=options.replicates).stddev for clique in cliques]
-
-
-def _as_csv(tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None) -> str:
-    """Return the tables with an empty line between them: a column per attribute, the count, its standard error."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    for position, table in enumerate(tables):
-        if position:
-            stream.write("\n")
-        writer.writerow([*table.domain.attributes, "count", *(["+-"] if errors else [])])
-        shown = [range(size) if schema is None else schema.labels(name) for name, size in table.domain.items()]
-        spread = errors[position].datavector() if errors else np.zeros(table.values.size)
-        for cell, number, error in zip(itertools.product(*shown), table.datavector(), spread, strict=True):
-            writer.writerow([*cell, f"{number:.10g}", *([f"{error:.4g}"] if errors else [])])
-    return stream.getvalue()
-
-
-def _as_json(
-    tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None, evidence: Sequence[str | None]
-) -> str:
-    """Return a JSON list of tables; the counts are nested lists with an axis per attribute."""
-    listed = []
-    for position, table in enumerate(tables):
-        entry: dict[str, Any] = {"attributes": list(table.domain), "counts": table.values.tolist()}
-        if errors:
-            entry["stddev"] = errors[position].values.tolist()
-        if evidence[position] is not None:
-            entry["evidence"] = evidence[position]
-        if schema is not None:
-            entry["labels"] = {name: schema.labels(name) for name in table.domain}
-        listed.append(entry)
-    return json.dumps(listed) + "\n"
 
 
 def _sample_options(add: Add) -> None:

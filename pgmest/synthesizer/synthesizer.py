@@ -30,6 +30,7 @@ from pgmest.synthesizer.expansion import expanded_table, weight_of
 from pgmest.synthesizer.linked import LinkedFit, LinkedMechanism, check_linked_options, linked_mechanism
 from pgmest.synthesizer.raw_table import RawTable
 from pgmest.synthesizer.schema_checks import as_schema, check_bounded, check_public, with_schema
+from pgmest.synthesizer.selected_counts import labeled_counts
 from pgmest.workloads import emphasized
 
 if TYPE_CHECKING:
@@ -382,6 +383,35 @@ class Synthesizer:
             return renamed(completed(model, self.schema_, given, n, generator, written), names)
         table = self.schema_.decode(model.sample(n, seed=generator), generator, self.schema_.library, written=written)
         return renamed(table, self._names)
+
+    def interval(
+        self,
+        attributes: Iterable[str] | str,
+        given: Mapping[str, Any] | None = None,
+        *,
+        level: float = 0.95,
+        kind: Any = "auto",
+        about: Any = "table",
+    ) -> Any:
+        """Return the counts of a table and the ends of their intervals, with the labels of the schema.
+
+        The result has a row for each cell, and the library of the fitted table: the attributes, "count", "low" and
+        "high". `model_.interval` answers any other query, in codes.
+
+        Args:
+            attributes: the attributes of the table; () for the number of records.
+            given: count only records with these values, as for `sample`: `{"sex": "F", "age": (30, 40)}`.
+            level, kind, about: as for `pgmest.interval`.
+
+        Raises:
+            ArgumentError: if the synthesizer is not fitted, has linked tables, or the model has no intervals.
+            UnknownAttributeError, QueryError: if there is no such attribute or value.
+        """
+        if self._linked is not None:
+            raise ArgumentError("linked tables have no intervals yet: their report has the errors to expect.")
+        conditions = {str(name): value for name, value in (given or {}).items()}
+        options = {"level": level, "kind": kind, "about": about}
+        return renamed(labeled_counts(self.model_, self.schema_, attributes, conditions, **options), self._names)
 
     def weighted(self, attributes: Iterable[str] | str) -> WeightedTable:
         """Return the weighted table of some attributes, with `totals`, `shares` and `interval`.

@@ -169,7 +169,7 @@ def test_synthesize_compare_and_report_say_what_is_true(folder, made, capsys):
 
     for clique, evidence in [(c, e) for c, e in found.items() if len(c) == 2][:6]:
         capsys.readouterr()
-        assert main(["query", str(folder / "model.npz"), ",".join(clique), "--replicates", "0"]) == 0
+        assert main(["query", str(folder / "model.npz"), ",".join(clique), "--interval", "none"]) == 0
         assert ("was not measured" in capsys.readouterr().err) == (evidence == "modeled")
 
     page = text_of(folder / "report.html")

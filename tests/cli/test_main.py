@@ -95,15 +95,18 @@ def test_query_prints_the_models_marginal_as_csv(folder, capsys):
     assert main(["query", str(folder / "model.npz"), "sex,age"]) == 0
     rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
     expected = pg.load(folder / "model.npz").project(("sex", "age"))
-    assert rows[0] == ["sex", "age", "count", "+-"]
+    assert rows[0] == ["sex", "age", "count", "+-", "low", "high"]
+    low, high = pg.load(folder / "model.npz").interval(("sex", "age"))
     assert all(0 < float(row[3]) < 50 for row in rows[1:])
+    for column, values in ((3, high - expected), (4, low), (5, high)):
+        np.testing.assert_allclose([float(row[column]) for row in rows[1:]], values.datavector(), rtol=1e-4)
     assert [(int(sex), int(age)) for sex, age, *_ in rows[1:]] == list(np.ndindex(2, 5))
     np.testing.assert_allclose([float(row[2]) for row in rows[1:]], expected.datavector(), rtol=1e-9)
     np.testing.assert_allclose(expected.values, data(folder).project(("sex", "age")).values, atol=15)
 
 
 def test_query_of_an_unmeasured_clique_and_of_several(folder, capsys):
-    assert main(["query", str(folder / "model.npz"), '["age", "city, state"]', "sex", "--replicates", "0"]) == 0
+    assert main(["query", str(folder / "model.npz"), '["age", "city, state"]', "sex", "--interval", "none"]) == 0
     first, second = capsys.readouterr().out.split("\n\n")
     assert first.splitlines()[0] == 'age,"city, state",count'
     assert len(first.splitlines()) == 16
@@ -111,7 +114,7 @@ def test_query_of_an_unmeasured_clique_and_of_several(folder, capsys):
 
 
 def test_query_of_no_attributes_is_the_total(folder, capsys):
-    assert main(["query", str(folder / "model.npz"), "[]", "--replicates", "0"]) == 0
+    assert main(["query", str(folder / "model.npz"), "[]", "--interval", "none"]) == 0
     header, count = capsys.readouterr().out.split()
     assert header == "count"
     assert float(count) == pytest.approx(2000, abs=20)
@@ -123,6 +126,34 @@ def test_query_as_json_into_a_file(folder, capsys):
     pair, one = json.loads((folder / "q.json").read_text())
     assert (pair["attributes"], one["attributes"]) == (["age", "sex"], ["sex"])
     np.testing.assert_allclose(pair["counts"], pg.load(folder / "model.npz").project(("age", "sex")).values)
+
+
+def test_query_has_intervals_of_selected_records_at_any_level(folder, capsys):
+    model, path = pg.load(folder / "model.npz"), str(folder / "model.npz")
+    assert main(["query", path, "sex", "--given", "age=1..2", "sex=1", "--level", "0.9", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    inside = np.array([[0, 1, 1, 0, 0]])
+    low, high = model.interval(pg.Kron({"sex": np.diag([0, 1]), "age": inside}), level=0.9)
+    assert found["counts"][0] == found["margin"][0] == 0.0
+    np.testing.assert_allclose(found["low"], low.values[:, 0])
+    np.testing.assert_allclose(found["high"], high.values[:, 0])
+    assert (found["level"], found["interval"]) == (0.9, "errors")
+    np.testing.assert_allclose(np.multiply(found["stddev"], 1.6449), found["margin"], rtol=1e-4)
+    assert main(["query", path, "sex", "--interval", "noise", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["interval"] == "noise"
+
+
+def test_query_of_a_model_without_answers_says_why_it_has_no_intervals(folder, tmp_path, capsys):
+    from pgmest.models.exact import Model
+
+    model = pg.load(folder / "model.npz")
+    Model(model.potentials, model.total).save(tmp_path / "bare.npz")
+    assert main(["query", str(tmp_path / "bare.npz"), "sex"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "sex,count"
+    assert "sex has no interval: " in err
+    for wrong in (["--level", "1"], ["--level", "nan"], ["--interval", "errors"]):
+        assert main(["query", str(tmp_path / "bare.npz"), "sex", *wrong]) == 1
 
 
 @pytest.mark.parametrize("method", ["round", "multinomial"])
@@ -381,7 +412,7 @@ def test_whole_chain_on_real_tables(shared_data, tmp_path, capsys, name, cliques
     assert pg.Dataset.load(tmp_path / "synthetic.csv", table.domain).records == 1000
 
     capsys.readouterr()
-    assert main(["query", model, *cliques, query, "--replicates", "0"]) == 0
+    assert main(["query", model, *cliques, query, "--interval", "none"]) == 0
     tables = capsys.readouterr().out.split("\n\n")
     for clique, text in zip([*cliques, query], tables, strict=True):
         counts = [float(row[-1]) for row in list(csv.reader(io.StringIO(text.strip())))[1:]]

@@ -102,6 +102,7 @@ def test_the_owners_page(tmp_path):
     assert path == tmp_path / "r.html"
     assert found.headings == [
         "What error to expect",
+        "How far off a count may be",
         "Which dependences were kept",
         "What was released",
         "One attribute at a time",
@@ -139,10 +140,23 @@ def test_a_copy_is_reported(tmp_path):
     assert "more than chance explains: find the reason" in found.text
 
 
+def test_margins_say_how_far_off_counts_are_and_which_tables_rest_on_the_model(tmp_path):
+    found = read(report(None, MODEL, out=tmp_path / "p.html"))
+    assert "How far off a count may be" in found.headings
+    text = found.text.split("How far off a count may be")[1].split("Which dependences")[0]
+    assert text.count("NOT measured: rests on the model") == 2  # the pairs with $pay$
+    counts = MODEL.project("$pay$").values
+    margin = np.sqrt(np.average(np.square(MODEL.interval("$pay$").high.values - counts), weights=counts))
+    assert f"{margin:,.0f}" in text
+    records = read(report(None, REAL, out=tmp_path / "r.html"))
+    assert "How far off a count may be" not in records.headings
+
+
 def test_the_public_page_never_sees_the_data(tmp_path):
     found = read(report(None, MODEL, out=tmp_path / "p.html"))
     assert found.headings == [
         "What error to expect",
+        "How far off a count may be",
         "Which dependences were kept",
         "What was released",
         "What the release says about each attribute",

@@ -85,6 +85,28 @@ def test_about_as_many_rows_as_there_are_by_default(fitted):
     assert len(fitted.sample(seed=0)) == pytest.approx(3000, abs=60)
 
 
+def test_intervals_have_labels(fitted, tmp_path):
+    fitted.save(tmp_path / "s.npz")
+    name, other = fitted.schema_.domain.attributes[:2]
+    for one in (fitted, pg.Synthesizer.load(tmp_path / "s.npz")):
+        table, (low, high) = one.interval([name, other], level=0.9), one.model_.interval((name, other), level=0.9)
+        assert list(table.columns) == [name, other, "count", "low", "high"]
+        assert list(table[name].unique()) == one.schema_.labels(name)
+        np.testing.assert_allclose(table["count"], one.model_.project((name, other)).datavector())
+        np.testing.assert_allclose(table["low"], low.datavector())
+        np.testing.assert_allclose(table["high"], high.datavector())
+        total = one.interval(())
+        assert total["low"][0] < total["count"][0] < total["high"][0]
+        assert total["count"][0] == pytest.approx(one.model_.total)
+        women, whole = one.interval(name, given={"sex": "F"}), one.interval([name, "sex"])
+        for column in ("count", "low", "high"):
+            np.testing.assert_allclose(women[column], whole[column][whole["sex"] == "F"], rtol=1e-6, atol=1e-6)
+    with pytest.raises(pg.errors.UnknownAttributeError):
+        fitted.interval("nobody")
+    with pytest.raises(ArgumentError, match="not seen a table"):
+        pg.Synthesizer().interval("age")
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_other_libraries_get_their_own(library):
     module = importlib.import_module(library) if pytest.importorskip(library) else None

@@ -12,6 +12,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
 from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
 from pgmest.evaluation.reports.kept import kept_dependences
+from pgmest.evaluation.reports.margins import likely_margins
 from pgmest.evaluation.reports.missing_values import missing_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
@@ -113,6 +114,7 @@ def report(
     parts = [] if real is None or schema is None else [raw_table(check)]
     parts += [] if statement is None else [promise(statement)]
     parts.append(expected_errors(synthetic, float(synthetic.project(()))))
+    parts.append(likely_margins(synthetic))
     parts.append(kept_dependences(synthetic))
     parts.append(what_was_released(synthetic, domain, labels))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
