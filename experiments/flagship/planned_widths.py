@@ -1,4 +1,4 @@
-"""python -m experiments.flagship.planned_widths [TABLE ...]: the intervals that LAMP's plan promises, and what they hold.
+"""python -m experiments.flagship.planned_widths [TABLE ...]: the intervals that LAMP's plan promises, beside a run's.
 
 For each table and budget, one run with simulated noise. The table in experiments/results/planned_widths.md has the
 half-widths of 95 % intervals, averaged (root mean square) over the records: as planned, as reported after the run
@@ -51,7 +51,7 @@ def rows(table: str) -> Iterator[str]:
                 yield f"| {table} | {epsilon:g} | {len(cliques)} {name} | {_compared(data, result, planned, cliques)} |"
 
 
-def _compared(data, result, planned, cliques) -> str:  # noqa: ANN001
+def _compared(data, result, planned, cliques) -> str:
     """Return the half-widths and the shares of the records whose counts are in the intervals."""
     squares, held = np.zeros(3), np.zeros(2)
     for clique in cliques:

@@ -38,7 +38,9 @@ def likely_margins(source: Any) -> str:
         for clique, evidence in _listed(model, known):
             errors[clique] = typical_error(model, clique)
             basis = BASIS.get(evidence, "measured with some values merged")
-            rows.append((joined(clique, model.domain), *map(_count, np.array([1, NORMAL_95, 2]) * errors[clique]), basis))
+            rows.append(
+                (joined(clique, model.domain), *map(_count, np.array([1, NORMAL_95, 2]) * errors[clique]), basis)
+            )
     except ArgumentError:  # the answers are of a kind from which no errors can be drawn
         return ""
     if not rows:
@@ -56,7 +58,7 @@ def likely_margins(source: Any) -> str:
         ),
         paragraph(
             "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on each other "
-            "no more than the measured tables suggest. A dependence that is stronger than that would not be seen here."
+            "other no more than the measured tables suggest. A dependence that is stronger than that would not be seen here."
         ),
         table(("table", "typically off by", "95 of 100 within", "mostly noise under", "based on"), rows, ("based on",)),
     ]
