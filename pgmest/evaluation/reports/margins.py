@@ -57,8 +57,8 @@ def likely_margins(source: Any) -> str:
             "distance 95 of 100 true counts are; counts below the last number are mostly noise. " + example
         ),
         paragraph(
-            "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on each other "
-            "other no more than the measured tables suggest. A dependence that is stronger than that would not be seen here."
+            "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "
+            "another no more than the measured tables suggest. A stronger dependence would not be seen here."
         ),
         table(("table", "typically off by", "95 of 100 within", "mostly noise under", "based on"), rows, ("based on",)),
     ]
