@@ -36,7 +36,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "loans": ("grade", "term", "home_ownership", "emp_length", "purpose", "loan_status"),
 }
 """Data sets and the attributes used; () for the first seven of those with at most 40 values."""
-MECHANISMS, EPSILONS, SEEDS = ("LAMP", "MST", "AIM"), (0.1, 1.0, 10.0), 2
+MECHANISMS, EPSILONS, SEEDS = ("LAMP", "MST", "AIM"), (0.1, 1.0, 10.0), 1
 RECORDS, DRAWN = 8000, 20
 FEWEST = 30
 """Means of smaller groups, and logistic regressions with fewer records of an outcome, are left out."""
@@ -185,7 +185,7 @@ def report(done: list[Run]) -> str:
         for name, found in json.loads(run.kept.read_text(encoding="utf-8")).items():
             key = KINDS.get(name, name), run.mechanism, run.epsilon
             sums[key][run.table].append(np.array([*found["held"], *found["of"], *found["wide"]]))
-    lines = []
+    lines, named = [], ", ".join(dict.fromkeys(run.table for run in done))
     for key in sorted(sums, key=lambda one: (one[0] != "regression", one[0], MECHANISMS.index(one[1]), one[2])):
         per_table = {table: np.sum(rows, axis=0) for table, rows in sums[key].items()}
         whole = np.sum(list(per_table.values()), axis=0)
@@ -197,7 +197,7 @@ def report(done: list[Run]) -> str:
         [
             "# Analyses of released records",
             "",
-            f"Made by `python -m experiments.analyses`; not edited. Tables: {', '.join(TABLES)}, each taken for a",
+            f"Made by `python -m experiments.analyses`; not edited. Tables: {named}, each taken for a",
             f"population of which at most {RECORDS:,} records are released. Shares of 95 % intervals that hold the",
             f"population's value: of {DRAWN} tables by `sample_tables`, joined by `combine`; of one synthetic table",
             "analyzed as if it were real; and of the real records. *Least*: the combined share on the table that has",

@@ -24,8 +24,9 @@ from pgmest.tables.domain import Clique
 DRAWN, FEWEST, MOST_NUMBERS = 200, 40, 6_000_000
 """The usual and the smallest number of draws of errors from which their variances are computed, and the largest number
 of drawn errors of a table."""
-UNMEASURED = 0.7
-"""The scale of coefficients of unmeasured pairs, relative to measured ones: mechanisms measure the strongest pairs."""
+UNMEASURED = (2.2, 1.2, 0.8)
+"""The scale of each kind of coefficient of unmeasured pairs, relative to measured ones. Mechanisms measure the pairs
+with the strongest dependence, but these are not those with the largest correlations of codes."""
 REACH, POWER, VARIATION = 2.5, 0.5, 0.5
 """If a pair's distance from the model is known, its coefficients are lowered to REACH times that of normal ones with
 this distance, but only by the power POWER of the ratio, as the distance is known roughly; and the standard deviation
@@ -162,8 +163,9 @@ class PlausibleTables:
         """Draw the factors of a pair that was not measured."""
         first, second = (self._of(name) for name in pair)
         shape = first.shape[1], second.shape[1]
-        logs = np.log(self._scales.T[:, kinds_of(shape)])
-        drawn = UNMEASURED * drawn_scales(logs, count, generator) * generator.standard_normal((count, *shape))
+        kinds = kinds_of(shape)
+        scales = np.array(UNMEASURED)[kinds] * drawn_scales(np.log(self._scales.T[:, kinds]), count, generator)
+        drawn = scales * generator.standard_normal((count, *shape))
         distance = self.errors.known.dependence.get(pair)
         if distance is not None and drawn.size:
             usual = np.sqrt(np.square(drawn).sum(axis=(1, 2)).mean())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, UnknownAttributeError
+from pgmest.errors import ArgumentError, QueryError, UnknownAttributeError
 from pgmest.inference import combine
 from pgmest.models.synthetic_tables.draw import SyntheticTablesWarning
 from pgmest.models.synthetic_tables.plausible import positive, scaled
@@ -113,6 +113,20 @@ class TestTables:
             assert not table.project(("schooling", "income")).values[zeros["schooling", "income"]].any()
         for table in model.sample_tables(2, about="population", seed=0):
             assert not table.project(("schooling", "income")).values[zeros["schooling", "income"]].any()
+
+    def test_a_model_without_records(self) -> None:
+        """Least squares answers have no distribution; their tables start from independent attributes."""
+        generator = np.random.default_rng(0)
+        a = generator.integers(0, 30, 3000)
+        columns = [a, np.minimum(a + generator.integers(0, 4, 3000), 29), generator.integers(0, 30, 3000)]
+        data = pg.Dataset.from_codes(columns, {"a": 30, "b": 30, "c": 30})
+        hdmm = pg.mechanisms.HDMM(epsilon=50.0, delta=1e-9, backend="simulation", estimator="original")
+        result = hdmm.fit(data, [("a", "b"), ("c",)], seed=0, progress=False)
+        with pytest.raises(QueryError):
+            result.sample(10)
+        for table in result.sample_tables(2, seed=0):
+            assert table.records == pytest.approx(3000, rel=0.1)
+            assert np.corrcoef(table.codes.T.astype(float))[0, 1] > 0.9
 
     def test_degenerate_models(self) -> None:
         one = pg.estimate([pg.LinearMeasurement([[40.0]], ("a", "b"), 2.0)], {"a": 1, "b": 1})
