@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,26 @@ KNOWN = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
+class Bend:
+    """An error of the difference between the counts of the two halves of each range of codes at one level.
+
+    Attributes:
+        cuts: the ends of the halves, shape (2 * ranges + 1,).
+        stddev: the standard deviation of the difference, in counts.
+    """
+
+    cuts: np.ndarray
+    stddev: float
+
+    def add(self, errors: np.ndarray, generator: np.random.Generator) -> None:
+        """Add drawn errors in place, evenly over the codes of each half."""
+        widths = np.diff(self.cuts)
+        drawn = 0.5 * self.stddev * generator.standard_normal((len(errors), len(widths) // 2))
+        signed = np.repeat(drawn, 2, axis=1) * np.tile([1.0, -1.0], len(widths) // 2) / np.maximum(widths, 1)
+        errors += np.repeat(signed, widths, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
 class CodeErrors:
     r"""The errors of the counts of codes.
 
@@ -33,12 +53,14 @@ class CodeErrors:
     Attributes:
         stddev: the standard deviation of the noise in each count, shape (codes,).
         kept: the factor w of each code.
+        bends: the errors that neighboring codes share because the model ignores or over-shrinks their answers.
         root: a square root of the covariance of the noise, shape (codes, codes); None for independent noise.
     """
 
     stddev: np.ndarray
     kept: np.ndarray
     root: np.ndarray | None = None
+    bends: tuple[Bend, ...] = ()
 
     @classmethod
     def of(cls, answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float) -> CodeErrors:
@@ -61,7 +83,8 @@ class CodeErrors:
             values, root = _combined(answers, counts, total, total_stddev)
             stddev = np.sqrt(np.maximum(np.square(root).sum(axis=1), 1e-12))
         _, variance = count_moments(values, stddev)
-        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root)
+        bends = tuple(_bends(values - counts, stddev, root))
+        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root, bends)
 
     def draws(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw errors, shape (count, codes)."""
@@ -70,7 +93,35 @@ class CodeErrors:
         lost = 1 - self.kept
         common = noise @ lost / max(float(lost.sum()), 1e-12)
         own = np.sqrt(self.kept * lost) * self.stddev * _alike(second)
-        return self.kept * noise + own + lost * common[:, None]
+        errors = self.kept * noise + own + lost * common[:, None]
+        for bend in self.bends:
+            bend.add(errors, generator)
+        return errors
+
+
+def _bends(off: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> Iterator[Bend]:
+    """Yield the levels at which the answers minus the model's counts differ more than noise explains.
+
+    Args:
+        off: the answers minus the model's counts.
+        stddev, root: as for `CodeErrors`.
+    """
+    cuts, cells = np.array([0, len(off)]), len(off)
+    while np.diff(cuts).min() >= 2 and len(cuts) - 1 < cells:
+        middle = (cuts[:-1] + cuts[1:]) // 2
+        cuts = np.sort(np.concatenate([cuts, middle]))
+        signs = np.tile([1.0, -1.0], len(middle))
+        differences = np.add.reduceat(off, cuts[:-1]) * signs
+        squares = np.square(differences[::2] + differences[1::2])
+        if root is None:
+            noise = np.add.reduceat(np.square(stddev), cuts[:-1])
+            noise = noise[::2] + noise[1::2]
+        else:
+            sums = np.add.reduceat(root, cuts[:-1], axis=0) * signs[:, None]
+            noise = np.square(sums[::2] + sums[1::2]).sum(axis=1)
+        least = (1 + math.sqrt(2 / len(middle))) * float(noise.mean())
+        if float(squares.mean()) > least:
+            yield Bend(cuts, math.sqrt(float(squares.mean()) - float(noise.mean())))
 
 
 def _alike(normal: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import pgmest as pg
+from pgmest.models.errors.code_errors import CodeErrors
 from pgmest.models.errors.counts_prior import count_moments
 from pgmest.models.errors.table_answers import Side, TableAnswer, read_answers
 
@@ -105,3 +106,19 @@ def test_moments_of_one_uniform_prior_are_those_of_a_truncated_normal(scale):
     np.testing.assert_allclose(np.sqrt(variance[middle]), scale, rtol=0.2)
     assert np.all(mean > 0)
     assert np.all(variance >= 0)
+
+
+def test_errors_that_many_codes_share_are_found():
+    """A model that moves records from the middle codes to the last ones is uncertain about sums of codes."""
+    generator = np.random.default_rng(0)
+    exact = np.round(2000 * 0.9 ** np.arange(60))
+    answer = TableAnswer(("a",), (Side(np.arange(60)),), exact + generator.normal(0, 20, 60), 20.0)
+    merged = exact.copy()
+    merged[10:] = exact[10:].mean()
+    spread = {}
+    for name, counts in (("right", exact), ("merged", merged)):
+        drawn = CodeErrors.of([answer], counts, float(counts.sum()), 0.0).draws(400, generator)
+        spread[name] = np.sqrt(np.mean(np.square(drawn.cumsum(axis=1)), axis=0))
+    shift = np.abs((merged - exact).cumsum())
+    assert np.mean(shift[:-1] <= 2 * spread["merged"][:-1]) > 0.9
+    assert spread["right"].max() < 0.5 * spread["merged"].max()
