@@ -106,7 +106,7 @@ def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any) -> boo
 
     Answers without noise are exact, or lie between two known ends. Only models that can be estimated again have bounds.
     """
-    from pgmest.models.posterior.table_query import attributes_of
+    from pgmest.models.table_query import attributes_of
 
     measurements = getattr(model, "measurements", None)
     if getattr(model, "refit", None) is None or not measurements:
@@ -124,7 +124,7 @@ def _is_identified(model: Refittable, query: Any, clique: Any, given: Mapping[st
         ArgumentError: a function of a model, or a function for which neither a posterior nor bounds would cover.
     """
     from pgmest.models.posterior.strength import FEWEST_CLIQUES, is_table
-    from pgmest.models.posterior.table_query import attributes_of
+    from pgmest.models.table_query import attributes_of
 
     _, measurements = estimated_from(model, "intervals")
     names = attributes_of(query, clique, model.domain)

@@ -78,6 +78,7 @@ class Account(OneProcess):
                 "holds. Let each record carry its weight as an attribute with a public bound (`weight:` of a schema), "
                 "or drop the weights."
             )
+        self._grain_of = getattr(data, "grain_of", None)
         self._data = data.remembering()  # mechanisms ask for the same marginals in every round
         self._backend = make_backend(backend, seed)
         self._on_charge = on_charge
@@ -114,8 +115,8 @@ class Account(OneProcess):
 
     def _question(self, clique: Iterable[str] | str, query: Any) -> Question:
         """Return a checked question; the counts of families are multiples of less than 1."""
-        grain = getattr(self._data, "grain_of", None)
-        return Question.of(self.domain, clique, query, 1.0 if grain is None else grain(self.domain.clique(clique)))
+        grain = 1.0 if self._grain_of is None else self._grain_of(self.domain.clique(clique))
+        return Question.of(self.domain, clique, query, grain)
 
     @property
     def budget(self) -> Budget:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from pgmest.models.error_bars import interval
@@ -58,6 +57,8 @@ def labeled_counts(
         given: conditions in terms of values, as for `Synthesizer.sample`.
         options: as for `pgmest.interval`.
     """
+    import narwhals as nw
+
     clique = model.domain.clique(attributes)
     weights = read_given(schema, given).weights
     counts = model.answer(selected_counts(model.domain, clique, weights)) if weights else model.project(clique)
@@ -67,7 +68,8 @@ def labeled_counts(
     columns: dict[str, Any] = {name: np.array(schema.labels(name), dtype=object)[own].tolist() for name, own in codes}
     for name, factor in (("count", counts), ("low", ends.low), ("high", ends.high)):
         columns[_unused(name, columns)] = factor.values.ravel()
-    return nw.from_dict(columns, backend=schema.library).to_native()
+    library: Any = schema.library
+    return nw.from_dict(columns, backend=library).to_native()
 
 
 def _unused(name: str, used: Iterable[str]) -> str:

@@ -55,14 +55,15 @@ def test_boxes_and_prefixes_are_sums_of_cells(data):
 
 def test_conditional_means_and_slopes_are_those_of_the_records(data):
     frame = pd.DataFrame(data.codes, columns=list(SIZES))
-    assert np.allclose(conditional_means(data.project(("a", "c"))), frame.groupby("a")["c"].mean())
+    means: Any = frame.groupby("a")["c"].mean()
+    assert np.allclose(conditional_means(data.project(("a", "c"))), means.to_numpy())
     design = frame[["a", "c"]].assign(constant=1.0)
     wanted, residuals, *_ = np.linalg.lstsq(design, frame["b"], rcond=None)
     estimate, variance = records.regression(data.project(("a", "c", "b")))
     assert np.allclose(estimate, wanted[:2])
     covariance = float(residuals[0]) / (len(frame) - 3) * np.linalg.inv(design.T @ design)
     assert np.allclose(variance, np.diag(covariance)[:2])
-    spread = frame[["a", "c", "b"]].std(ddof=0).to_numpy()
+    spread = np.std(frame[["a", "c", "b"]].to_numpy(), axis=0)
     assert np.allclose(slopes(data.project(("a", "c", "b"))), wanted[:2] * spread[:2] / spread[2], atol=1e-5)
 
 

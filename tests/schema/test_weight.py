@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -206,7 +207,8 @@ def test_weighted_tables_are_those_of_the_records():
     assert known.weight is not None
     model = exact_model(known.encode(table))
     found = known.weight.attribute.table(model, "sex")
-    true = table.groupby("sex")["w"].sum().astype(float)
+    totals: Any = table.groupby("sex")["w"].sum()
+    true = totals.to_numpy(dtype=float)
     assert np.allclose(found.totals.values, true, rtol=5e-3)
     assert np.allclose(found.shares.values, true / true.sum(), atol=3e-3)
     assert known.weight.attribute.table(model, ()).totals.values == pytest.approx(true.sum(), rel=5e-3)
@@ -216,7 +218,9 @@ def test_weighted_tables_are_those_of_the_records():
     for attributes, error in (("w", pg.errors.QueryError), ("x", pg.errors.UnknownAttributeError)):
         with pytest.raises(error):
             known.weight.attribute.table(model, attributes)
-    for options in ({"about": "sample"}, {"design_effect": 0}, {"level": 1.5}, {"design_effect": float("nan")}):
+    wrong: list[dict[str, Any]] = [{"about": "sample"}, {"design_effect": 0}, {"level": 1.5}]
+    wrong.append({"design_effect": float("nan")})
+    for options in wrong:
         with pytest.raises(pg.errors.ArgumentError):
             found.interval(**options)
 

@@ -1,6 +1,7 @@
 """Raking, linear and logit calibration within bounds, against SciPy's optimizers and figures of R's survey package."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,8 @@ def random_survey(seed):
     truth = start * inside * 100 / (start @ inside)
     if ((truth < low * start - 1e-12) | (truth > high * start + 1e-12)).any():
         truth = start
-    margins = {n: frame.assign(t=truth).query("d > 0").groupby(n)["t"].sum().to_dict() for n in "ab"}
+    kept: Any = frame.assign(t=truth).query("d > 0")
+    margins = {n: kept.groupby(n)["t"].sum().to_dict() for n in "ab"}
     if generator.random() < 0.5:
         margins["x"] = float(truth @ frame["x"])
     return frame, margins, method, (low, high), start
@@ -100,7 +102,7 @@ def test_no_general_optimizer_finds_closer_weights(seed):
         value,
         start[counted],
         bounds=list(zip(bounds[0] * start[counted], bounds[1] * start[counted], strict=True)),
-        constraints=LinearConstraint(matrix, right, right),
+        constraints=LinearConstraint(matrix, right, right),  # type: ignore[arg-type]
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )

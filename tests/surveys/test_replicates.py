@@ -1,5 +1,7 @@
 """Replicate weights: closed forms, and coverage of a known population."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,7 +34,8 @@ def test_strata_and_clusters():
         found = replicates.estimate(lambda w: w @ frame["y"].to_numpy())
         variance = 0.0
         for stratum, part in frame.assign(z=weights * frame["y"]).groupby("h"):
-            sums = part.groupby("c")["z"].sum().to_numpy()
+            totals: Any = part.groupby("c")["z"].sum()
+            sums = totals.to_numpy()
             factor = 0.5 if stratum == 0 and len(replicates.scales) < 100 else 1.0
             variance += factor * len(sums) * sums.var(ddof=1)
         assert found.stderr == pytest.approx(np.sqrt(variance), rel=1e-9 if len(replicates.scales) < 100 else 0.03)
@@ -82,7 +85,8 @@ def test_mistakes():
         jackknife([1.0, -1.0])
     with pytest.raises(ShapeError):
         jackknife(np.ones(3), clusters=[1, 2])
-    for sampled in (1.5, -0.1, np.nan, {"x": 0.5}, "all"):
+    shares: list[Any] = [1.5, -0.1, np.nan, {"x": 0.5}, "all"]
+    for sampled in shares:
         with pytest.raises(ArgumentError):
             jackknife(np.ones(3), sampled=sampled)
     with pytest.raises(ShapeError):

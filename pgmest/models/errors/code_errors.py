@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
 
 from pgmest.models.errors.counts_prior import count_moments
 from pgmest.models.errors.table_answers import TableAnswer
@@ -126,8 +125,11 @@ def _bends(off: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> Iter
 
 def _alike(normal: np.ndarray) -> np.ndarray:
     """Return normal numbers of which neighbors have the correlation `ALIKE`, from independent ones."""
-    own = np.sqrt(1 - ALIKE**2)
-    return lfilter([own], [1.0, -ALIKE], normal, axis=1, zi=ALIKE * normal[:, :1])[0] if normal.shape[1] > 1 else normal
+    own = math.sqrt(1 - ALIKE**2)
+    found = normal.copy()
+    for code in range(1, normal.shape[1]):
+        found[:, code] = ALIKE * found[:, code - 1] + own * normal[:, code]
+    return found
 
 
 def _combined(

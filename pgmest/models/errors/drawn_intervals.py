@@ -13,8 +13,8 @@ from pgmest.errors import ArgumentError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.intervals import Interval
-from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names
 from pgmest.models.protocol import EstimatedModel
+from pgmest.models.table_query import answer_table, attributes_of, is_names
 from pgmest.models.uncertainty import Uncertainty
 from pgmest.queries import Kron, LinearQuery, MatrixQuery
 from pgmest.tables.domain import Clique

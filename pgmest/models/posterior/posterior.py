@@ -24,9 +24,9 @@ from pgmest.models.posterior.lost_selections import LostSelections
 from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import BAD_R_HAT, GOOD_R_HAT, PosteriorReport, PosteriorWarning
 from pgmest.models.posterior.strength import Strengths
-from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names, weights_of
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.refittable import AnsweringModel, MakeModel
+from pgmest.models.table_query import answer_table, attributes_of, is_names, weights_of
 from pgmest.models.uncertainty import ask
 from pgmest.sampling.facts import exact_facts
 from pgmest.tables.domain import Clique, Domain

@@ -7,8 +7,8 @@ import pytest
 
 import pgmest as pg
 from pgmest.models.posterior.common_error import CommonError
-from pgmest.models.posterior.table_query import answer_table, attributes_of, weights_of
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
+from pgmest.models.table_query import answer_table, attributes_of, weights_of
 from pgmest.models.uncertainty import redraw
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2})
