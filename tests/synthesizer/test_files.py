@@ -46,9 +46,9 @@ def test_query_of_such_a_file_needs_no_schema_and_has_error_bars(fitted, tmp_pat
     fitted.save(tmp_path / "s.npz")
     assert main(["query", str(tmp_path / "s.npz"), "sex"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "sex,count,+-"
+    assert lines[0] == "sex,count,+-,low,high"
     assert [line.split(",")[0] for line in lines[1:]] == ["F", "M", "missing"]
-    assert main(["query", str(tmp_path / "s.npz"), "sex", "--codes", "--replicates", "0"]) == 0
+    assert main(["query", str(tmp_path / "s.npz"), "sex", "--codes", "--interval", "none"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("0,")
     assert main(["sample", str(tmp_path / "s.npz"), "--rows", "3", "--out", "-"]) == 0
     assert capsys.readouterr().out.startswith("age,sex,smokes\n")
