@@ -416,7 +416,7 @@ class Model(Distribution):
     def __reduce__(self) -> tuple[Any, ...]:
         refit = self.refit if self.refit is not None and self.refit.picklable else None
         kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, refit)
-        kept += ((), self.held_facts())
+        kept += (self.selections, self.held_facts())
         return _unpickled, (kept, self._noted(), self.refit is not None and refit is None)
 
     def _facts(self) -> Iterator[tuple[str, str]]:

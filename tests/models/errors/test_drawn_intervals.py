@@ -207,6 +207,14 @@ def test_pickles_and_files_keep_the_intervals(lamp, tmp_path):
         np.testing.assert_allclose(again.high.values, found.high.values, rtol=1e-6)
 
 
+def test_pickles_keep_the_selections_that_bound_unmeasured_pairs():
+    model = KINDS["MST"](table_of(0), 0)
+    again = pickle.loads(pickle.dumps(model))
+    assert len(again.selections) == len(model.selections) > 0
+    pair = next(pair for pair in PAIRS if model.interval(pair).basis == "dependence")
+    np.testing.assert_array_equal(again.interval(pair).high.values, model.interval(pair).high.values)
+
+
 @pytest.mark.parametrize("kind", ["regions", "support", "PrivBayes", "PriView", "HDMM"])
 def test_files_of_every_kind_keep_the_intervals(kind, tmp_path):
     model = KINDS[kind](table_of(0), 0)
