@@ -23,6 +23,8 @@ class KnownErrors:
         records: the number of records of which the model's tables are counts: tables that were not fitted to an answer
             have the sampling error of that many records; inf for a model without records.
         selections: the marginals that a mechanism paid to compare with its models and did not choose.
+        bounds: for some marginals, a bound on the l1 distance from the model's, in counts, which selections gave before
+            the model was written to a file.
     """
 
     measurements: tuple[LinearMeasurement, ...]
@@ -30,3 +32,4 @@ class KnownErrors:
     dependence: Mapping[Clique, float] = field(default_factory=dict)
     records: float = math.inf
     selections: tuple[PaidSelection, ...] = ()
+    bounds: Mapping[Clique, float] = field(default_factory=dict)

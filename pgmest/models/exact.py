@@ -402,7 +402,7 @@ class Model(Distribution):
         estimate used the caller's own loss or solver; the loaded model then gives that reason when it is asked for
         error bars.
         """
-        from pgmest.models.measured import facts_parts, known_parts, measured_parts
+        from pgmest.models.measured import bounds_parts, facts_parts, known_parts, measured_parts
 
         parts, (told, facts) = measured_parts(self), facts_parts(self.held_facts())
         arrays = {"potentials": self.potentials.flat, **facts}
@@ -411,7 +411,8 @@ class Model(Distribution):
             write_model(path, MODEL, self, {**known, "no_error_bars": parts, **told}, **arrays, **noisy)
         else:
             more, base, answers = parts
-            write_model(path, MEASURED_MODEL, self, {**more, **told}, **arrays, base=base, answers=answers)
+            more = {**more, **told, **bounds_parts(self)}
+            write_model(path, MEASURED_MODEL, self, more, **arrays, base=base, answers=answers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         refit = self.refit if self.refit is not None and self.refit.picklable else None

@@ -16,6 +16,7 @@ from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.errors import FileFormatError, PgmestError
 from pgmest.inference.support.support import Support
+from pgmest.measurements.known_errors import KnownErrors
 from pgmest.models.archive import (
     APPROXIMATE_MODEL,
     BAYESIAN_NETWORK,
@@ -37,7 +38,7 @@ from pgmest.models.base import ModelBase
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.exact import Model
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
-from pgmest.models.measured import base_cells, read_facts, read_known, read_measured
+from pgmest.models.measured import base_cells, read_bounds, read_facts, read_known, read_measured
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.models.view import ViewModel
@@ -102,8 +103,9 @@ def _measured_model(archive: zipfile.ZipFile, header: Header) -> Model:
     base = read_array(archive, "base.npy", np.float64, base_cells(header))
     kept = CliqueVector.of(header.layout, potentials)
     measurements, refit = read_measured(header, base, lambda rows: read_array(archive, "answers.npy", np.float64, rows))
-    facts = _facts(archive, header)
-    return Model(kept, header.total, header.report, header.total_stddev, measurements, refit.plan, refit, facts=facts)
+    facts, bounds = _facts(archive, header), read_bounds(header)
+    model = Model(kept, header.total, header.report, header.total_stddev, measurements, refit.plan, refit, facts=facts)
+    return model.knows(KnownErrors(measurements, model.total_stddev or 0.0, bounds=bounds)) if bounds else model
 
 
 def _support_model(archive: zipfile.ZipFile, header: Header) -> SupportModel:

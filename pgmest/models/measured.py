@@ -23,7 +23,7 @@ from pgmest.solvers.choose import SOLVERS, choose_solver
 from pgmest.solvers.refit import Objective, Refit
 from pgmest.solvers.run import Stopping
 from pgmest.tables.clique_vector import Layout
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:
     from pgmest.models.base import ModelBase
@@ -116,10 +116,48 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
     told = {
         "measurements": described,
         "total_stddev": float(known.total_stddev),
-        "dependence": [[list(clique), float(distance)] for clique, distance in known.dependence.items()],
+        "dependence": _distances(known.dependence),
         "records": None if known.records == np.inf else float(known.records),
     }
     return {"known": told}, {"known": _answers(known.measurements)}
+
+
+def bounds_parts(model: ModelBase) -> dict[str, Any]:
+    """Return the header's entry that keeps what paid selections say about unmeasured marginals; empty without any."""
+    from pgmest.models.errors.drawn_intervals import error_model_of
+
+    known = model.known_errors
+    if known is None or not (known.selections or known.bounds):
+        return {}
+    return {"bounds": _distances(error_model_of(model).unseen.selected_bounds)}
+
+
+def read_bounds(header: Header) -> dict[Clique, float]:
+    """Read the bounds that `bounds_parts` described; empty without any.
+
+    Raises:
+        Unreadable: the description is wrong.
+    """
+    return _read_distances(header, header.fields.get("bounds", []))
+
+
+def _distances(distances: Mapping[Clique, float]) -> list[list[Any]]:
+    return [[list(clique), float(distance)] for clique, distance in distances.items()]
+
+
+def _read_distances(header: Header, told: Any) -> dict[Clique, float]:
+    """Read l1 distances of marginals.
+
+    Raises:
+        Unreadable: they are not pairs of a clique and a number of at least 0.
+    """
+    try:
+        found = {header.layout.domain.clique(names): float(distance) for names, distance in told}
+    except (TypeError, ValueError) as error:
+        raise Unreadable(f"its distances of marginals are wrong ({error})") from None
+    if not all(0 <= distance < np.inf for distance in found.values()):
+        raise Unreadable("its distances of marginals are negative or not numbers")
+    return found
 
 
 def read_known(header: Header, read: Callable[[int], np.ndarray]) -> KnownErrors:
@@ -133,13 +171,12 @@ def read_known(header: Header, read: Callable[[int], np.ndarray]) -> KnownErrors
         raise Unreadable("it does not describe its noisy answers")
     measurements = _read_measurements(header, told.get("measurements"), read)
     try:
-        dependence = {header.layout.domain.clique(names): float(distance) for names, distance in told["dependence"]}
+        dependence = _read_distances(header, told["dependence"])
         records = np.inf if told["records"] is None else float(told["records"])
         stddev = float(told["total_stddev"])
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"what it says about its noisy answers is wrong ({error})") from None
-    numbers = (stddev, records, *dependence.values())
-    if not all(value >= 0 for value in numbers) or not stddev < np.inf or not records > 0:
+    if not 0 <= stddev < np.inf or not records > 0:
         raise Unreadable("what it says about its noisy answers is negative or not a number")
     return KnownErrors(measurements, stddev, dependence, records)
 

@@ -166,7 +166,8 @@ class Account(OneProcess):
         recoded = object.__new__(type(self))  # a view that shares the ledger, its lock and the process check
         recoded.__dict__.update(self.__dict__)
         with without_frames():
-            recoded._data = transform.encode(self._data).remembering()
+            encoded = transform.encode(self._data)
+            recoded._data, recoded._grain_of = encoded.remembering(), getattr(encoded, "grain_of", None)
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []

@@ -52,8 +52,8 @@ class CodeErrors:
     Attributes:
         stddev: the standard deviation of the noise in each count, shape (codes,).
         kept: the factor w of each code.
-        bends: the errors that neighboring codes share because the model ignores or over-shrinks their answers.
         root: a square root of the covariance of the noise, shape (codes, codes); None for independent noise.
+        bends: the errors that neighboring codes share because the model ignores or over-shrinks their answers.
     """
 
     stddev: np.ndarray
@@ -73,9 +73,8 @@ class CodeErrors:
         """
         size = len(counts)
         if not answers or size == 1:
-            return cls(
-                np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts), np.ones(size)
-            )
+            stddev = np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts)
+            return cls(stddev, np.ones(size))
         if size > MOST_CODES:
             values, stddev, root = _independent(answers, counts)
         else:
@@ -105,8 +104,8 @@ def _bends(off: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> Iter
         off: the answers minus the model's counts.
         stddev, root: as for `CodeErrors`.
     """
-    cuts, cells = np.array([0, len(off)]), len(off)
-    while np.diff(cuts).min() >= 2 and len(cuts) - 1 < cells:
+    cuts = np.array([0, len(off)])
+    while np.diff(cuts).min() >= 2:
         middle = (cuts[:-1] + cuts[1:]) // 2
         cuts = np.sort(np.concatenate([cuts, middle]))
         signs = np.tile([1.0, -1.0], len(middle))

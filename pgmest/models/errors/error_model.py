@@ -223,7 +223,8 @@ class ErrorModel:
             allowed = self.tables.allowed(pair)
             shares = allowed / np.maximum(table.answer.expanded(table.answer.grouped(allowed)), LEAST)
             deviations[pair] = table.answer.expanded(table.deviations) * shares
-        return UnseenDependence(self.tables, deviations, self.known.dependence, self.known.selections)
+        known = self.known
+        return UnseenDependence(self.tables, deviations, known.dependence, known.selections, known.bounds)
 
 
 def _shares(table: np.ndarray, axis: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -42,12 +42,15 @@ class UnseenDependence:
         deviations: for each measured pair, its shrunk deviations from independence, in counts of codes.
         dependence: the expected l1 distance of some tables from the model, if their mechanism knows it.
         selections: the marginals that were compared with models and not chosen.
+        bounds: bounds that earlier selections gave, as `selected_bounds`.
     """
 
     tables: ModelTables
     deviations: Mapping[Clique, np.ndarray]
     dependence: Mapping[Clique, float]
     selections: Sequence[PaidSelection] = ()
+    bounds: Mapping[Clique, float] = field(default_factory=dict)
+    _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- its size ---------------------------------------------------------------------------------------------------
 
@@ -63,7 +66,7 @@ class UnseenDependence:
 
     def bound(self, clique: Clique) -> float:
         """Return a bound on the l1 distance of a table from the model's by the selections that it lost; inf if none."""
-        bounds = [bound for names, bound in self._bounds.items() if set(clique) <= set(names)]
+        bounds = [bound for names, bound in self.selected_bounds.items() if set(clique) <= set(names)]
         return BOUND_SHARE * min(bounds, default=math.inf)
 
     @cached_property
@@ -78,8 +81,8 @@ class UnseenDependence:
 
     @property
     def _were_chosen(self) -> bool:
-        """Whether the measured pairs were chosen for their dependence, so that other pairs depend less."""
-        return bool(self.selections or self.dependence)
+        """True if the measured pairs were chosen for their dependence, so that other pairs depend less."""
+        return bool(self.selections or self.dependence or self.bounds)
 
     @cached_property
     def _typical(self) -> float:
@@ -129,12 +132,12 @@ class UnseenDependence:
         return float(np.median(list(self.strengths.values())))
 
     @cached_property
-    def _bounds(self) -> dict[Clique, float]:
+    def selected_bounds(self) -> dict[Clique, float]:
         """For each marginal that lost a selection, a bound on its l1 distance from the model's.
 
         A candidate rarely has a score above that of the chosen one plus log(candidates) / rate.
         """
-        found: dict[Clique, float] = {}
+        found = dict(self.bounds)
         for selection in self.selections:
             winner = selection.original(selection.chosen)
             score = winner.weight * (self._moved(winner) - winner.expected_error)
@@ -178,10 +181,6 @@ class UnseenDependence:
             powers = np.sqrt(shares)[:, None] * ranks[:, None] ** np.arange(degrees + 1)
             self._bases[name] = np.linalg.qr(powers)[0][:, 1:]
         return self._bases[name]
-
-    @cached_property
-    def _bases(self) -> dict[str, np.ndarray]:
-        return {}
 
     @cached_property
     def spectrum(self) -> np.ndarray:

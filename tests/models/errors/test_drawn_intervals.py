@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.inference.support.support import Support
 from pgmest.models.errors.drawn_intervals import MOST_CELLS, error_model_of
 
@@ -207,12 +207,26 @@ def test_pickles_and_files_keep_the_intervals(lamp, tmp_path):
         np.testing.assert_allclose(again.high.values, found.high.values, rtol=1e-6)
 
 
-def test_pickles_keep_the_selections_that_bound_unmeasured_pairs():
+@pytest.mark.parametrize("kind", ["MST", "AIM"])
+def test_pickles_and_files_keep_what_selections_say_about_unmeasured_pairs(kind, tmp_path):
+    model = KINDS[kind](table_of(0), 0)
+    assert model.selections
+    model.save(tmp_path / "model.npz")
+    loaded = pg.load(tmp_path / "model.npz")
+    loaded.save(tmp_path / "again.npz")
+    for again in (pickle.loads(pickle.dumps(model)), loaded, pg.load(tmp_path / "again.npz")):
+        for pair in PAIRS:
+            found, other = model.interval(pair).high.values, again.interval(pair).high.values
+            np.testing.assert_allclose(other, found, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bounds", [5, [[["a"], -1.0]], [[["a"], "x"]], [[["nobody"], 1.0]], [["a"]]])
+def test_files_with_wrong_bounds_are_refused(bounds, tmp_path, monkeypatch):
     model = KINDS["MST"](table_of(0), 0)
-    again = pickle.loads(pickle.dumps(model))
-    assert len(again.selections) == len(model.selections) > 0
-    pair = next(pair for pair in PAIRS if model.interval(pair).basis == "dependence")
-    np.testing.assert_array_equal(again.interval(pair).high.values, model.interval(pair).high.values)
+    monkeypatch.setattr("pgmest.models.measured.bounds_parts", lambda _: {"bounds": bounds})
+    model.save(tmp_path / "model.npz")
+    with pytest.raises(FileFormatError):
+        pg.load(tmp_path / "model.npz")
 
 
 @pytest.mark.parametrize("kind", ["regions", "support", "PrivBayes", "PriView", "HDMM"])
