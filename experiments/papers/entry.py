@@ -1,21 +1,46 @@
-"""One line of the page: an item of a paper, the paper's number, ours, the verdict, and the file that shows it."""
+"""One line of the page: an item of a paper, the paper's number, ours, their ratio, the verdict, and the file."""
 
 from __future__ import annotations
 
+import importlib.util
+import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-REPRODUCED, DIFFERS, IMPOSSIBLE, NOT_RUN = "reproduced", "differs", "not possible here", "not run yet"
+REPRODUCED, DIFFERS, NOT_TRIED, CANNOT_BE = "reproduced", "differs", "not tried", "cannot be"
+KINDS = (REPRODUCED, DIFFERS, NOT_TRIED, CANNOT_BE)
+FACTOR = 1.25
+"""Two numbers are the same when their ratio is at most this, either way: for every number of every paper."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Our result, as it is printed, and the verdict."""
+    """Our result, as it is printed, whether it is the paper's, and, where there is one, the ratio by seed."""
 
     text: str
     agrees: bool
+    ratios: tuple[float, ...] = ()
+
+    @property
+    def ratio(self) -> float | None:
+        """The median over the seeds; None where nothing is divided."""
+        return statistics.median(self.ratios) if self.ratios else None
+
+    @property
+    def far(self) -> float:
+        """By what factor ours and the paper's differ, either way; 1 where there is no ratio."""
+        ratio = self.ratio
+        if ratio is None:
+            return 1.0
+        return max(ratio, 1 / ratio) if ratio > 0 else math.inf
+
+    @property
+    def interval(self) -> str:
+        """The ratio, and its least and largest over the seeds."""
+        return shown(self.ratios) if self.ratios else "-"
 
 
 @dataclass(frozen=True)
@@ -29,7 +54,8 @@ class Entry:
         ours: reads our outcome from the files of results; None where the paper's item cannot be had here. Raises
             FileNotFoundError or KeyError where the results are not there.
         file: the file that shows it, relative to the repository's root.
-        because: why ours differs, or is not possible, or what a reader of "reproduced" must know.
+        because: why ours differs, or cannot be. It is shown only then: nothing is added to "reproduced".
+        tested: the test, "path::name", or the command, "python -m ...", that shows that this is the cause.
     """
 
     item: str
@@ -38,6 +64,7 @@ class Entry:
     ours: Callable[[], Outcome] | None
     file: str
     because: str = ""
+    tested: str = ""
 
     def outcome(self) -> Outcome | None:
         """Ours, or None where there is no result yet or cannot be one."""
@@ -48,48 +75,66 @@ class Entry:
         except (FileNotFoundError, KeyError):
             return None
 
-    def verdict(self) -> str:
-        """Reproduced; differs, because; not possible here, because; or not run yet."""
+    def kind(self) -> str:
+        """One of `KINDS`."""
         outcome = self.outcome()
         if self.ours is None:
-            return f"{IMPOSSIBLE}, because {self.because}"
+            return CANNOT_BE
         if outcome is None:
-            return NOT_RUN
-        if outcome.agrees:
-            return REPRODUCED + (f"; {self.because}" if self.because else "")
-        return f"{DIFFERS}, because {self.because or 'we do not know why'}"
+            return NOT_TRIED
+        return REPRODUCED if outcome.agrees else DIFFERS
+
+    def verdict(self) -> str:
+        """The kind, and for what differs its cause with the test of it, for what cannot be the reason."""
+        kind = self.kind()
+        if kind == DIFFERS:
+            return f"{DIFFERS}: {self._cause()}"
+        return f"{CANNOT_BE}: {self.because}" if kind == CANNOT_BE else kind
+
+    def _cause(self) -> str:
+        if self.tested:
+            require_test(self.tested)
+            return f"{self.because} (tested by `{self.tested}`)"
+        return f"{self.because} (**not tested**)" if self.because else "**cause not known**"
 
 
 def number(
     item: str,
     what: str,
     paper: float,
-    ours: Callable[[], float],
+    ours: Callable[[], float | Sequence[float]],
     file: str,
     *,
-    within: float = 1.25,
     unit: str = "",
     because: str = "",
-    others: tuple[str, Callable[[], Sequence[float]]] | None = None,
+    tested: str = "",
 ) -> Entry:
-    """An entry that compares two positive numbers; they agree when their ratio is at most `within`, either way.
+    """An entry that compares two positive numbers: the same when the ratio of ours to the paper's is within `FACTOR`.
 
-    Where the paper leaves open what the number depends on, `others` names it and gives ours for other choices of it,
-    in order. Then they agree also when the paper's number lies between the least and the largest of all of ours.
+    Args:
+        ours: our number by seed; it is their median that is compared.
     """
 
     def outcome() -> Outcome:
         value = ours()
-        near = paper / within <= value <= paper * within
-        if others is None:
-            return Outcome(_text(value) + unit, bool(near))
-        name, drawn = others[0], others[1]()
-        between = min(value, *drawn) <= paper <= max(value, *drawn)
-        ends = dict.fromkeys(f"{_text(one)}{unit}" for one in (drawn[0], drawn[-1]))
-        text = f"{_text(value)}{unit}; {name} {' to '.join(ends)}"
-        return Outcome(text, bool(near or between))
+        values = [float(one) for one in value] if isinstance(value, Sequence) else [float(value)]
+        ratios = tuple(one / paper for one in values)
+        near = 1 / FACTOR <= statistics.median(ratios) <= FACTOR
+        return Outcome(_text(statistics.median(values)) + unit, near, ratios)
 
-    return Entry(item, what, _text(paper) + unit, outcome, file, because)
+    return Entry(item, what, _text(paper) + unit, outcome, file, because, tested)
+
+
+def count(
+    item: str, what: str, paper: int, ours: Callable[[], float], file: str, *, because: str = "", tested: str = ""
+) -> Entry:
+    """An entry for a number that leaves nothing to chance, such as that of queries: it has to be equal."""
+
+    def outcome() -> Outcome:
+        value = ours()
+        return Outcome(f"{value:,.0f}", value == paper, (value / paper,))
+
+    return Entry(item, what, f"{paper:,}", outcome, file, because, tested)
 
 
 def _text(value: float) -> str:
@@ -97,11 +142,31 @@ def _text(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
+def shown(values: Sequence[float]) -> str:
+    """The median of numbers, with the least and the largest where there are several."""
+    middle = _text(statistics.median(values))
+    return middle if len(values) == 1 else f"{middle} ({_text(min(values))} to {_text(max(values))})"
+
+
+Said = tuple[str, bool] | tuple[str, bool, Sequence[float]]
+"""A text made of our numbers, whether they agree, and the ratios by seed of what the paper compares."""
+
+
 def statement(
-    item: str, what: str, paper: str, ours: Callable[[], tuple[str, bool]], file: str, *, because: str = ""
+    item: str, what: str, paper: str, ours: Callable[[], Said], file: str, *, because: str = "", tested: str = ""
 ) -> Entry:
-    """An entry for what the paper says in words; `ours` returns a text made of our numbers and whether they agree."""
-    return Entry(item, what, paper, lambda: Outcome(*ours()), file, because)
+    """An entry for what the paper says in words.
+
+    Args:
+        ours: returns a text made of our numbers and whether they agree. Where the paper says that one of two is the
+            smaller, a third value has the ratios by seed of that one to the other; so they are above 1 where it is not.
+    """
+
+    def outcome() -> Outcome:
+        text, agrees, *ratios = ours()
+        return Outcome(text, agrees, tuple(map(float, ratios[0])) if ratios else ())
+
+    return Entry(item, what, paper, outcome, file, because, tested)
 
 
 def algorithm(
@@ -120,7 +185,7 @@ def algorithm(
         item, what: "Algorithm 2", "accelerated proximal estimation".
         code: "path/to/file.py: name"; both must exist.
         tests: "path/to/test_file.py::test_name" of at least one test, each of which must exist.
-        because: how it differs, or a remark.
+        because: how it differs, or which arguments make it the paper's.
         as_published: whether that code follows the paper to the letter.
         form: how the paper gives it: pseudocode, a formula, in words, a table.
     """
@@ -128,9 +193,10 @@ def algorithm(
     def outcome() -> Outcome:
         for place in (code, *(test.replace("::", ": ") for test in tests)):
             require(place)
-        return Outcome(f"`{code}`, {len(tests)} test{'s' * (len(tests) > 1)}", as_published)
+        text = f"`{code}`, {len(tests)} test{'s' * (len(tests) > 1)}"
+        return Outcome(text + (f"; {because}" if because and as_published else ""), as_published)
 
-    return Entry(item, what, form, outcome, tests[0].split("::")[0], because)
+    return Entry(item, what, form, outcome, tests[0].split("::")[0], because, tested=tests[0])
 
 
 def impossible(item: str, what: str, paper: str, because: str, file: str = "") -> Entry:
@@ -149,3 +215,16 @@ def require(place: str) -> None:
     last = name.split(".")[-1]
     if not any(f"{kind} {last}" in text for kind in ("def", "class")):
         raise AssertionError(f"{path} has no function or class '{last}', which experiments/papers names.")
+
+
+def require_test(tested: str) -> None:
+    """Check that what tests a cause exists: "path::name", or "python -m module ...".
+
+    Raises:
+        AssertionError: it does not.
+    """
+    if tested.startswith("python -m "):
+        if importlib.util.find_spec(tested.split()[2]) is None:
+            raise AssertionError(f"there is no module for '{tested}', which experiments/papers names.")
+    else:
+        require(tested.replace("::", ": "))

@@ -6,22 +6,36 @@ from collections import Counter
 from collections.abc import Sequence
 
 from experiments.papers import tries
-from experiments.papers.entry import ROOT, Entry
+from experiments.papers.entry import CANNOT_BE, DIFFERS, FACTOR, KINDS, NOT_TRIED, REPRODUCED, ROOT, Entry
 from experiments.papers.paper import Paper
 
 PAGE = ROOT / "experiments" / "papers.md"
-HEAD = """# The papers, item by item
+LARGEST = 5
+HEAD = f"""# The papers, item by item
 
 Made by `python -m experiments.papers` from the files in `experiments/results`; do not edit. Each algorithm, table and
-figure of the papers that pgmest builds on: what the paper says, what comes out here, and whether that is the same. Two
-numbers are called the same when they differ by less than the factor that the entry allows, 1.25 where it says nothing.
+figure of the papers that pgmest builds on: what the paper says, what comes out here, and whether that is the same.
 `python -m experiments.papers NAME` runs what is missing of a paper, with `--fresh` everything, with `--quick` a try.
+
+## What a verdict means
+
+- **{REPRODUCED}**: a number of ours is between {1 / FACTOR:g} and {FACTOR:g} times the paper's, by the median of the
+  seeds; a count is equal; what a sentence says is true of our numbers; an algorithm follows the paper to the letter,
+  and the tests that are named hold it to that.
+- **{DIFFERS}**: everything else that was run. The cause is given with the test or the command that shows it to be the
+  cause, or is marked as not tested.
+- **{NOT_TRIED}**: there is no result.
+- **{CANNOT_BE}**: what it takes is not public.
+
+There is no other rule, and no entry has one of its own. The *ratio* is ours over the paper's, with its least and
+largest over the seeds. Where the paper says that one of two is the smaller, it is that one over the other, and above 1
+where the paper is not borne out. In each table what differs comes first.
 """
 
 
 def page(papers: Sequence[Paper]) -> str:
     """The whole page, as Markdown."""
-    parts = [HEAD, overview(papers)]
+    parts = [HEAD, overview(papers), _largest(papers)]
     for paper in papers:
         parts.append(f"## {paper.short}\n\n{paper.title}. `python -m experiments.papers {paper.key}`\n")
         parts.append(_table(paper.entries))
@@ -30,27 +44,52 @@ def page(papers: Sequence[Paper]) -> str:
 
 
 def overview(papers: Sequence[Paper]) -> str:
-    """Return the number of entries of each paper by verdict."""
-    kinds = ("reproduced", "differs", "not possible here", "not run yet")
-    lines = [f"| paper | {' | '.join(kinds)} | `--quick` takes, of one processor |", "|---" * (len(kinds) + 2) + "|"]
-    seconds = tries.seconds_of()
+    """Return the number of entries of each paper by verdict, and in all."""
+    heads = ["paper", *KINDS, "differs, cause not tested", "`--quick` takes, of one processor"]
+    lines = ["## How many of each", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    seconds, total = tries.seconds_of(), Counter[str]()
     for paper in papers:
-        found = Counter(next(kind for kind in kinds if entry.verdict().startswith(kind)) for entry in paper.entries)
-        counts = " | ".join(str(found[kind]) for kind in kinds)
-        lines.append(f"| {paper.short} | {counts} | {_took(seconds.get(paper.key))} |")
+        found = Counter(entry.kind() for entry in paper.entries)
+        found["open"] = sum(entry.kind() == DIFFERS and not entry.tested for entry in paper.entries)
+        total += found
+        lines.append(_counts(paper.short, found, _took(seconds.get(paper.key))))
+    lines.append(_counts("all", total, ""))
     return "\n".join(lines) + "\n"
+
+
+def _counts(name: str, found: Counter[str], took: str) -> str:
+    return f"| {' | '.join([name, *(str(found[kind]) for kind in (*KINDS, 'open')), took])} |"
 
 
 def _took(seconds: int | None) -> str:
     return "-" if seconds is None else f"{seconds} s"
 
 
+def _largest(papers: Sequence[Paper]) -> str:
+    """The entries that differ by the largest factors, and how many others have no ratio to compare them by."""
+    found = [(paper, entry) for paper in papers for entry in paper.entries if entry.kind() == DIFFERS]
+    factors = {id(entry): outcome.far for _, entry in found if (outcome := entry.outcome()) and outcome.ratios}
+    ranked = sorted((pair for pair in found if id(pair[1]) in factors), key=lambda pair: -factors[id(pair[1])])
+    lines = [f"## The {LARGEST} largest differences", ""]
+    for place, (paper, entry) in enumerate(ranked[:LARGEST], 1):
+        outcome = entry.outcome()
+        assert outcome is not None
+        lines.append(
+            f"{place}. {paper.short}, {entry.item}, {entry.what}: {entry.paper} in the paper, {outcome.text} here, a "
+            f"ratio of {outcome.interval}."
+        )
+    lines += ["", f"{len(found)} entries differ, {len(found) - len(ranked)} of them in words, without a ratio."]
+    return "\n".join(lines) + "\n"
+
+
 def _table(entries: Sequence[Entry]) -> str:
-    lines = ["| item | what | paper | ours | verdict | file |", "|---|---|---|---|---|---|"]
-    for entry in entries:
+    lines = ["| item | what | paper | ours | ratio | verdict | file |", "|---|---|---|---|---|---|---|"]
+    order = (DIFFERS, NOT_TRIED, CANNOT_BE, REPRODUCED)
+    for entry in sorted(entries, key=lambda entry: order.index(entry.kind())):
         outcome = entry.outcome()
         link = f"[{entry.file.rsplit('/', 1)[-1]}]({_relative(entry.file)})" if entry.file else "-"
-        cells = [entry.item, entry.what, entry.paper, outcome.text if outcome else "-", entry.verdict(), link]
+        ours, ratio = (outcome.text, outcome.interval) if outcome else ("-", "-")
+        cells = [entry.item, entry.what, entry.paper, ours, ratio, entry.verdict(), link]
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

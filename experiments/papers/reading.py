@@ -26,6 +26,11 @@ def rows(name: str, **where: Any) -> pd.DataFrame:
     return table
 
 
+def by_seed(name: str, column: str, **where: Any) -> list[float]:
+    """A column of those rows, which are the seeds of one setting."""
+    return [float(value) for value in rows(name, **where)[column].dropna()]
+
+
 def median(name: str, column: str, **where: Any) -> float:
-    """The median of a column over those rows, which are the seeds of one setting."""
+    """The median of the same."""
     return float(rows(name, **where)[column].median())

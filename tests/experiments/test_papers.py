@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from experiments.papers import page, tries
 from experiments.papers.__main__ import main, papers
-from experiments.papers.entry import ROOT, algorithm, impossible, number, require, statement
+from experiments.papers.entry import (
+    CANNOT_BE,
+    DIFFERS,
+    NOT_TRIED,
+    REPRODUCED,
+    ROOT,
+    algorithm,
+    count,
+    impossible,
+    number,
+    require,
+    require_test,
+    statement,
+)
 from experiments.papers.paper import Paper, Run, Runs, Step, steps_of
 
 PAPERS = papers()
@@ -15,10 +30,12 @@ PAPERS = papers()
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.key)
 def test_every_entry_names_files_that_exist_and_says_why_it_differs(paper):
     for entry in paper.entries:
-        if entry.verdict() != "not run yet":
+        if entry.kind() != NOT_TRIED:
             assert not entry.file or (ROOT / entry.file).is_file(), (entry.item, entry.file)
-        assert "do not know why" not in entry.verdict(), (entry.item, entry.what)
-        assert entry.ours is not None or entry.because, (entry.item, entry.what)
+        if entry.kind() in {DIFFERS, CANNOT_BE}:
+            assert entry.because, (entry.item, entry.what)
+        if entry.tested:
+            require_test(entry.tested)
 
 
 def test_the_page_is_the_one_that_the_command_writes():
@@ -28,47 +45,66 @@ def test_the_page_is_the_one_that_the_command_writes():
 # -- the parts ---------------------------------------------------------------------------------------------------------
 
 
+HERE = "tests/experiments/test_papers.py::test_numbers_have_one_rule"
+
+
 @pytest.mark.parametrize(
-    ("ours", "verdict"),
-    [(2.0, "reproduced"), (2.49, "reproduced"), (1.61, "reproduced"), (2.6, "differs, because of this"),
-     (1.5, "differs, because of this")],
+    ("ours", "kind"),
+    [(2.0, REPRODUCED), (2.5, REPRODUCED), (1.6, REPRODUCED), (2.6, DIFFERS), (1.5, DIFFERS),
+     ([9.0, 2.0, 1.9], REPRODUCED), ([2.0, 9.0, 9.0], DIFFERS)],
 )  # fmt: skip
-def test_numbers_agree_within_their_factor_either_way(ours, verdict):
-    entry = number(
-        "Figure 1", "error", 2.0, lambda: ours, "README.md", because="of this" if "differs" in verdict else ""
-    )
-    assert entry.verdict() == verdict
+def test_numbers_have_one_rule(ours, kind):
+    entry = number("Figure 1", "error", 2.0, lambda: ours, "README.md", because="of this", tested=HERE)
+    assert entry.kind() == kind
+    assert entry.verdict() == (kind if kind == REPRODUCED else f"differs: of this (tested by `{HERE}`)")
 
 
-@pytest.mark.parametrize(
-    ("drawn", "verdict"),
-    [([3.0, 9.0], "reproduced"), ([3.0, 4.0], "reproduced"), ([0.5, 1.5], "differs, because of this")],
-)
-def test_a_number_within_what_other_choices_give_agrees(drawn, verdict):
-    entry = number(
-        "Figure 1", "x", 3.5, lambda: 2.0, "README.md", unit="x", because="of this", others=("by luck", lambda: drawn)
-    )
-    assert entry.verdict().split(";")[0] == verdict
-    assert entry.outcome().text == f"2x; by luck {drawn[0]:g}x to {drawn[-1]:g}x"
+def test_a_number_is_shown_with_its_ratio_over_the_seeds():
+    outcome = number("Figure 1", "x", 4.0, lambda: [3.0, 2.0, 9.0], "README.md", unit="x").outcome()
+    assert (outcome.text, outcome.interval, outcome.far) == ("3x", "0.75 (0.5 to 2.25)", pytest.approx(4 / 3))
+    assert number("Figure 1", "x", 4.0, lambda: 8.0, "README.md").outcome().interval == "2"
 
 
-def test_one_other_choice_is_named_once():
-    entry = number("Figure 1", "x", 3.5, lambda: 2.0, "README.md", others=("early", lambda: [1.2]))
-    assert entry.outcome().text == "2; early 1.2"
+def test_nothing_but_the_number_carries_it():
+    """A cause and a test of it change no verdict, and no argument of `number` can."""
+    for because, tested in (("", ""), ("a reason", ""), ("a reason", HERE)):
+        entry = number("Figure 1", "x", 27.0, lambda: 11.5, "README.md", because=because, tested=tested)
+        assert entry.kind() == DIFFERS
+    assert not {"within", "others"} & set(inspect.signature(number).parameters)
 
 
-def test_a_difference_without_a_reason_says_that_there_is_none():
-    assert number("Figure 1", "error", 2.0, lambda: 9.0, "README.md").verdict().endswith("we do not know why")
+@pytest.mark.parametrize(("ours", "kind"), [(17_116, DIFFERS), (17_716, REPRODUCED), (17_717, DIFFERS)])
+def test_counts_are_equal_or_differ(ours, kind):
+    assert count("Table 1", "queries", 17_716, lambda: ours, "README.md").kind() == kind
 
 
-def test_missing_results_are_not_run_yet_and_other_errors_are_raised():
+def test_a_statement_may_have_a_ratio_by_seed():
+    entry = statement("Figure 3", "x", "L2 is better", lambda: ("0.2 against 0.1", False, [2.0, 1.9, 2.2]), "README.md")
+    assert (entry.outcome().interval, entry.outcome().far) == ("2 (1.9 to 2.2)", 2.0)
+    assert statement("Figure 3", "x", "y", lambda: ("z", True), "README.md").outcome().interval == "-"
+
+
+def test_a_cause_that_is_not_tested_or_not_known_is_called_so():
+    assert number("Figure 1", "error", 2.0, lambda: 9.0, "README.md").verdict() == "differs: **cause not known**"
+    untested = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because="the table")
+    assert untested.verdict() == "differs: the table (**not tested**)"
+
+
+@pytest.mark.parametrize("tested", ["python -m experiments.nowhere", HERE + "_else"])
+def test_a_test_of_a_cause_must_exist(tested):
+    with pytest.raises(AssertionError, match="experiments/papers names"):
+        number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because="x", tested=tested).verdict()
+    require_test("python -m experiments.papers pgm --step figure1")
+
+
+def test_missing_results_are_not_tried_and_other_errors_are_raised():
     def missing() -> float:
         raise FileNotFoundError("no such table")
 
     def broken() -> tuple[str, bool]:
         raise ValueError("a bug")
 
-    assert number("Figure 1", "error", 2.0, missing, "README.md").verdict() == "not run yet"
+    assert number("Figure 1", "error", 2.0, missing, "README.md").verdict() == NOT_TRIED
     with pytest.raises(ValueError, match="a bug"):
         statement("Figure 1", "it rises", "yes", broken, "README.md").verdict()
 
@@ -81,19 +117,37 @@ def test_an_algorithm_must_exist_and_have_tests_that_exist():
     with pytest.raises(AssertionError, match="test_none"):
         algorithm("Algorithm 1", "x", "experiments/papers/page.py: page", [known + "_test_none"]).verdict()
     require("experiments/papers/paper.py: Paper.run")
+    changed = algorithm(
+        "Algorithm 1", "x", "experiments/papers/page.py: page", [known], because="y", as_published=False
+    )
+    assert changed.verdict() == f"differs: y (tested by `{known}`)"
 
 
 def test_a_table_escapes_what_would_break_it_and_links_relative_to_the_page():
     entries = (
         statement("Figure 1", "a | b", "||x||", lambda: ("1\n2", True), "experiments/results/pgm_figure1.md"),
         impossible("Figure 2", "its table", "a bar", "it is not public"),
+        statement("Figure 3", "c", "d", lambda: ("e", False), "README.md", because="f"),
     )
     shown = page.page([Paper("x", "X", "A title", (), entries)])
     assert "a \\| b" in shown
     assert "\\|\\|x\\|\\|" in shown
     assert "(results/pgm_figure1.md)" in shown
-    assert "| X | 1 | 0 | 1 | 0 | - |" in shown
-    assert all(line.count(" | ") == 5 for line in shown.splitlines() if line.startswith("| Figure"))
+    assert "| X | 1 | 1 | 0 | 1 | 1 | - |" in shown
+    assert "| all | 1 | 1 | 0 | 1 | 1 |  |" in shown
+    lines = [line for line in shown.splitlines() if line.startswith("| Figure")]
+    assert [line[2:10] for line in lines] == ["Figure 3", "Figure 2", "Figure 1"]
+    assert all(line.count(" | ") == 6 for line in lines)
+
+
+def test_the_page_names_the_largest_differences_first():
+    entries = [number("Table", f"item {ours:g}", 1.0, lambda ours=ours: ours, "README.md") for ours in (1.0, 2.0, 0.1)]
+    entries.append(statement("Table", "in words", "x", lambda: ("y", False), "README.md"))
+    shown = page.page([Paper("x", "X", "A title", (), entries)])
+    assert "1. X, Table, item 0.1: 1 in the paper, 0.1 here, a ratio of 0.1." in shown
+    assert "2. X, Table, item 2: 1 in the paper, 2 here, a ratio of 2." in shown
+    assert "3. X" not in shown
+    assert "3 entries differ, 1 of them in words, without a ratio." in shown
 
 
 def test_steps_run_in_order_or_by_name_and_a_try_keeps_apart():
