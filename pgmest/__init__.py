@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pgmest import zeros
     from pgmest.tables.domain import Domain
     from pgmest.tables.factor import Factor
+    from pgmest.tables.hierarchy import Hierarchy
     from pgmest.tables.clique_vector import CliqueVector
     from pgmest import datasets, schema
     from pgmest.data.dataset import Dataset
@@ -48,6 +49,7 @@ __all__ = [
     "Dataset",
     "Domain",
     "Factor",
+    "Hierarchy",
     "JunctionTree",
     "KnownErrors",
     "Kron",
@@ -116,6 +118,7 @@ _HOMES = {
     "pgmest.tables.clique_vector": ("CliqueVector",),
     "pgmest.tables.domain": ("Domain",),
     "pgmest.tables.factor": ("Factor",),
+    "pgmest.tables.hierarchy": ("Hierarchy",),
 }
 """The module of each public name that is not a module; it is imported when the name is first used."""
 

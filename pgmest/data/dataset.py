@@ -228,7 +228,10 @@ class Dataset:
             UnknownAttributeError, DuplicateAttributeError: if attributes are unknown, or named twice.
             ModelTooLarge: the table would have more than 2**31 cells, or more than fit in memory.
         """
-        clique = self.domain.clique(attributes)
+        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        if self.domain.names_levels(names):
+            return self.project([self.domain.level(name).attribute for name in names]).project(names)
+        clique = self.domain.clique(names)
         return Factor.owning(self.domain.project(clique), self._counts(clique))
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
@@ -237,7 +240,10 @@ class Dataset:
         A clique inside another one is summed from the other's table where that has fewer cells than there are records;
         with weights, the two ways agree to rounding.
         """
-        names = [self.domain.clique(clique) for clique in cliques]
+        wanted = [(clique,) if isinstance(clique, str) else tuple(clique) for clique in cliques]
+        if any(map(self.domain.names_levels, wanted)):
+            return self._many_by_level(wanted)
+        names = [self.domain.clique(clique) for clique in wanted]
         tables = self._counted_together(names)
         smaller_than_data: dict[str, list[Factor]] = defaultdict(list)  # by attribute
         for clique in sorted(names, key=len, reverse=True):
@@ -255,6 +261,11 @@ class Dataset:
                     smaller_than_data[name].append(table)
         self._keep(tables)
         return [tables[frozenset(clique)].transpose(clique) for clique in names]
+
+    def _many_by_level(self, cliques: Sequence[Clique]) -> list[Factor]:
+        """Return the marginals over attributes and levels."""
+        whole = self.project_many([[self.domain.level(name).attribute for name in clique] for clique in cliques])
+        return [table.project(clique) for table, clique in zip(whole, cliques, strict=True)]
 
     def datavectors(self, cliques: Iterable[Clique]) -> list[np.ndarray]:
         """Return the marginals of `project_many` as cells, row-major, shape (cells,); do not write to them."""

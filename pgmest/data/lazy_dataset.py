@@ -115,7 +115,7 @@ class LazyDataset(Dataset):
         return self._scanned.total
 
     def project(self, attributes: Iterable[str] | str) -> Factor:
-        return self.project_many([self.domain.clique(attributes)])[0]
+        return self.project_many([attributes])[0]
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
         """The marginal of each clique, in the order given.
@@ -128,7 +128,10 @@ class LazyDataset(Dataset):
             ModelTooLarge: a table has too many cells. Nothing has been counted then.
             DataError: the table has changed since it was first counted.
         """
-        names = [self.domain.clique(clique) for clique in cliques]
+        wanted_names = [(clique,) if isinstance(clique, str) else tuple(clique) for clique in cliques]
+        if any(map(self.domain.names_levels, wanted_names)):
+            return self._many_by_level(wanted_names)
+        names = [self.domain.clique(clique) for clique in wanted_names]
         for clique in names:
             zero_table(self.domain.project(clique))  # too large a table is found before the engine starts
         wanted = {frozenset(clique): clique for clique in names if clique}

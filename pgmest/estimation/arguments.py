@@ -44,16 +44,18 @@ def checked_measurements(measurements: Iterable[LinearMeasurement], domain: Doma
     """
     if isinstance(measurements, LinearMeasurement):
         measurements = [measurements]
-    checked = tuple(measurements)
-    for position, measurement in enumerate(checked):
+    given, checked = tuple(measurements), []
+    for position, measurement in enumerate(given):
         if not isinstance(measurement, LinearMeasurement):
             raise MeasurementError(
                 f"measurements[{position}] is a {type(measurement).__name__}, not a LinearMeasurement; "
                 "wrap the noisy values: LinearMeasurement(values, clique, stddev)."
             )
-        measurement.check(domain)
-        check_room(f"the marginal of measurements[{position}]", measurement.cells)
-    return checked
+        plain = measurement.without_levels(domain)
+        plain.check(domain)
+        check_room(f"the marginal of measurements[{position}]", plain.cells)
+        checked.append(plain)
+    return tuple(checked)
 
 
 def check_numbers(total: Any, tolerance: Any, max_iterations: Any) -> None:

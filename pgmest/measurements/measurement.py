@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,8 @@ from pgmest.measurements.published import (
     unswapped,
     without_nobody,
 )
-from pgmest.queries import LinearQuery
+from pgmest.queries import Kron, LinearQuery
+from pgmest.queries.levels import named_levels, without_levels
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -127,6 +128,25 @@ class LinearMeasurement:
         }.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "stddev", checked_stddev(spread, array.shape, where))
+
+    def without_levels(self, domain: Domain) -> LinearMeasurement:
+        """Return the same answers to queries on attributes, where the clique or a Kron names levels of hierarchies.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError, QueryError: the levels do not fit.
+        """
+        if not domain.names_levels(self.clique):
+            return self
+        if isinstance(self.query, Kron):
+            query, _ = without_levels(domain, self.query)
+        else:
+            query, _ = without_levels(domain, self.query, self.clique)
+        found = object.__new__(LinearMeasurement)
+        for one in fields(self):  # and none of the cached properties, which are about other cells
+            object.__setattr__(found, one.name, getattr(self, one.name))
+        object.__setattr__(found, "clique", tuple(one.attribute for one in named_levels(domain, self.clique)))
+        object.__setattr__(found, "query", query)
+        return found
 
     @classmethod
     def between(

@@ -98,7 +98,8 @@ class Result:
         Raises:
             UnknownAttributeError: if the domain does not have one of the attributes.
         """
-        return self.model.project(self.domain.clique(attributes))
+        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        return self.model.project(names if self.domain.names_levels(names) else self.domain.clique(names))
 
     def answer(self, query: Kron) -> Factor:
         """Return the estimated answers to a factored query, in counts; a `Model` takes other queries, too.
@@ -110,7 +111,7 @@ class Result:
             return self.model.answer(query)
         if not names_attributes(query):
             raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
-        shape = dict(zip(query.attributes, query.answer_shape, strict=True))
+        shape = dict(zip(query.axes, query.answer_shape, strict=True))
         return Factor(shape, query.apply(self.model.project(query.attributes)))
 
     def interval(

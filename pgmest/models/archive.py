@@ -56,6 +56,7 @@ from pgmest.models.base import ModelBase
 from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain
+from pgmest.tables.hierarchy import Hierarchy
 
 LARGEST_HEADER = 1 << 26
 """The largest header, in bytes of JSON: enough for a million cliques."""
@@ -113,6 +114,7 @@ def write_model(
         "format": kind.format,
         "version": kind.version,
         "domain": list(model.domain.items()),
+        **_stored_hierarchies(model.domain),
         "cliques": list(dict.fromkeys(model.cliques)),
         "total": model.total,
         "total_stddev": model.total_stddev,
@@ -214,9 +216,15 @@ def _parsed(text: bytes, kind: Kind) -> Mapping[str, Any]:
     return header
 
 
+def _stored_hierarchies(domain: Domain) -> dict[str, Any]:
+    return {"hierarchies": [one.to_json() for one in domain.hierarchies.values()]} if domain.hierarchies else {}
+
+
 def _layout(header: Mapping[str, Any]) -> Layout:
     try:
         domain = Domain((name, size) for name, size in header["domain"])
+        if "hierarchies" in header:
+            domain = domain.with_hierarchies(*map(Hierarchy.from_json, header["hierarchies"]))
         cliques = [tuple(clique) for clique in header["cliques"]]
         layout = Layout.of(domain, cliques)
     except (PgmestError, TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, as_query
+from pgmest.queries.levels import without_levels
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -127,18 +128,39 @@ class ModelBase(ABC):
         """The measured cliques."""
 
     @abstractmethod
+    def _project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        """Return a marginal, as `project`, of attributes without levels."""
+
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         """Return the marginal on any attributes, measured or not, in counts, with axes in the order of `attributes`.
 
         Args:
-            attributes: one name or several; () for the total.
-            given: attribute -> code, for other attributes: count only the records with these codes.
+            attributes: one name or several; () for the total. A level of an attribute whose hierarchy the domain knows
+                is named as in "diagnosis@chapter".
+            given: attribute or level -> code, for other attributes: count only the records with these codes.
 
         Raises:
             UnknownAttributeError, DuplicateAttributeError: an attribute is not in the domain, or is named twice.
             CodeRangeError, QueryError: a given code is out of range, or of an attribute in `attributes`.
             ModelTooLarge: the marginal, or every way to compute it, has too many cells.
         """
+        if self.domain.hierarchies:
+            attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+            if self.domain.names_levels((*attributes, *(given or ()))):
+                return self._by_level(attributes, given)
+        return self._project(attributes, given)
+
+    def _by_level(self, names: Clique, given: Mapping[str, int] | None) -> Factor:
+        """Return a marginal over attributes and levels."""
+        from pgmest.queries.levels import level_kron, split_evidence
+
+        wanted = level_kron(self.domain, names)
+        rows, evidence = split_evidence(self.domain, given, wanted.attributes)
+        query = wanted if rows is None else Kron([*wanted.factors.items(), *rows.factors.items()])
+        values = self._answer_krons([query], evidence)[0].values
+        return Factor.owning(
+            dict(zip(wanted.axes, wanted.answer_shape, strict=True)), values.reshape(wanted.answer_shape)
+        )
 
     @abstractmethod
     def sample(
@@ -170,7 +192,16 @@ class ModelBase(ABC):
         Raises:
             UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
         """
-        return [self.project(clique) for clique in cliques]
+        wanted = [(clique,) if isinstance(clique, str) else tuple(clique) for clique in cliques]
+        if not self.domain.hierarchies or not any(map(self.domain.names_levels, wanted)):
+            return self._project_many(wanted)
+        plain = [clique for clique in wanted if not self.domain.names_levels(clique)]
+        found = iter(self._project_many(plain))
+        return [self.project(clique) if self.domain.names_levels(clique) else next(found) for clique in wanted]
+
+    def _project_many(self, cliques: Sequence[Clique]) -> list[Factor]:
+        """Return the marginals of cliques without levels; a kind of model may compute many together."""
+        return [self._project(clique) for clique in cliques]
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
         """Return the answers to checked Krons given checked evidence, in counts; `answer` calls it."""
@@ -204,7 +235,8 @@ class ModelBase(ABC):
         Args:
             query: a Kron or a list of Krons; or a LinearMeasurement, for its query; or, with `clique`, a query matrix:
                 a `pgmest.queries` query, array, sparse matrix or LinearOperator. A single row may be a vector.
-            clique: the attributes of a query matrix, which has a column for each of their cells, row-major.
+            clique: the attributes of a query matrix, which has a column for each of their cells, row-major. Cliques
+                and Krons may name levels of attributes, as for `project`.
             given: attribute -> code, for other attributes: count only the records with these codes.
 
         Returns:
@@ -224,6 +256,8 @@ class ModelBase(ABC):
             return self._answer_krons([query], given)[0]
         if clique is None and isinstance(query, list | tuple) and all(map(names_attributes, query)):
             return self._answer_krons(query, given)
+        if clique is not None and self.domain.hierarchies and self.domain.names_levels(clique):
+            return self._answer_level_matrix(query, clique, given)
         if clique is None or names_attributes(query) or isinstance(query, LinearMeasurement):
             raise QueryError(
                 f"a query of type {type(query).__name__} {'without' if clique is None else 'with'} clique= cannot be "
@@ -232,13 +266,22 @@ class ModelBase(ABC):
         return self._answer_matrix(query, self.domain.clique(clique), given)
 
     def _answer_krons(self, queries: Sequence[Kron], given: Mapping[str, int] | None) -> list[Factor]:
+        axes = [tuple(zip(query.axes, query.answer_shape, strict=True)) for query in queries]
+        if self.domain.hierarchies:
+            queries = [without_levels(self.domain, query)[0] for query in queries]
         for query in queries:
             query.check(self.domain)
         evidence = checked_evidence(self.domain, given, (name for query in queries for name in query.attributes))
-        axes = [tuple(zip(query.attributes, query.answer_shape, strict=True)) for query in queries]
         domains = {names: Domain(dict(names)) for names in set(axes)}  # few domains serve thousands of queries
         answers = self.answer_krons(queries, evidence)
         return [Factor.owning(domains[names], values) for names, values in zip(axes, answers, strict=True)]
+
+    def _answer_level_matrix(self, matrix: Any, names: Iterable[str] | str, given: Mapping[str, int] | None) -> Factor:
+        names = (names,) if isinstance(names, str) else tuple(names)
+        rows = [matrix] if not isinstance(matrix, LinearQuery) and np.ndim(matrix) == 1 else matrix
+        query, clique = without_levels(self.domain, rows, names)
+        answer = self._answer_matrix(query, clique or (), given)
+        return Factor.owning({",".join(names): answer.values.size}, answer.values)
 
     def _answer_matrix(self, matrix: Any, clique: Clique, given: Mapping[str, int] | None) -> Factor:
         one_row = not isinstance(matrix, LinearQuery) and np.ndim(matrix) == 1

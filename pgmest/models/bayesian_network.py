@@ -110,10 +110,10 @@ class BayesianNetwork(Distribution):
         """Each attribute with its parents."""
         return tuple(table.domain.attributes for table in self.conditionals.values())
 
-    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+    def _project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         return self.model.project(attributes, given)
 
-    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+    def _project_many(self, cliques: Sequence[Clique]) -> list[Factor]:
         """Return the marginals on many sets of attributes, in counts; errors as for `Model.project_many`."""
         return self.model.project_many(cliques)
 

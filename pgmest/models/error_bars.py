@@ -77,11 +77,13 @@ def interval(
     from pgmest.models.bounds.bounds import bounds_of
     from pgmest.models.errors.drawn_intervals import drawn_answers
     from pgmest.models.posterior.posterior_of import posterior_of
+    from pgmest.models.table_query import on_attributes
     from pgmest.models.uncertainty import uncertainty_of
 
     if kind not in KINDS:
         raise ArgumentError.of("kind", kind, KINDS)
     check_level(level)
+    query, clique = on_attributes(model.domain, query, clique)
     if about not in ("table", "population"):
         raise ArgumentError.of("about", about, ("table", "population"))
     if kind in ("noise", "bounds") and about != "table":

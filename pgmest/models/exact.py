@@ -162,14 +162,14 @@ class Model(Distribution):
 
     # -- queries ----------------------------------------------------------------------------------------------------
 
-    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+    def _project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         from pgmest.inference.marginals.variable_elimination import eliminate
 
         names = self.domain.clique(attributes)
         values = eliminate(self.calibrated, dict.fromkeys(names), checked_evidence(self.domain, given, names))
         return Factor.owning(self.domain.project(names), values * self.total)
 
-    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+    def _project_many(self, cliques: Sequence[Clique]) -> list[Factor]:
         """Return the marginals on many sets of attributes, in counts; far cheaper than one after the other.
 
         The tables may be parts of larger arrays; copy those that are kept for long.

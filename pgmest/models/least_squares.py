@@ -108,7 +108,7 @@ class LeastSquaresModel(ModelBase):
         """The least-squares estimate of the number of records, which may be negative."""
         return float(self.project(()))
 
-    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+    def _project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         """Return the marginal on any attributes, in counts; `given` selects records by codes of other attributes.
 
         Raises:

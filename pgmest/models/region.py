@@ -100,7 +100,7 @@ class ApproximateModel(Distribution):
 
     # -- queries ----------------------------------------------------------------------------------------------------
 
-    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+    def _project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         names = self.domain.clique(attributes)
         if not self.total:
             checked_evidence(self.domain, given, names)

@@ -168,11 +168,11 @@ class SupportModel(Distribution):
 
     # -- queries ----------------------------------------------------------------------------------------------------
 
-    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+    def _project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         names = self.domain.clique(attributes)
         return self._given(checked_evidence(self.domain, given, names)).project(names)
 
-    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+    def _project_many(self, cliques: Sequence[Clique]) -> list[Factor]:
         return self.records.project_many(cliques)
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:

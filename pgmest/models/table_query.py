@@ -10,6 +10,7 @@ import numpy as np
 from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, MatrixQuery, as_query
+from pgmest.queries.levels import level_kron, named_levels, without_levels
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -32,7 +33,7 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
         clique = None if isinstance(query, Kron) else clique
     if isinstance(query, Kron):
         values = query.apply(table)
-        return Factor(dict(zip(query.attributes, query.answer_shape, strict=True)), values)
+        return Factor(dict(zip(query.axes, query.answer_shape, strict=True)), values)
     if clique is None:
         return table
     one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
@@ -68,6 +69,27 @@ def weights_of(query: Any, clique: Iterable[str] | str | None, domain: Domain, r
         found[place] = reading.transpose(unit).reshape(-1)
         unit[row] = 0.0
     return found
+
+
+def on_attributes(domain: Domain, query: Any, clique: Any) -> tuple[Any, Any]:
+    """Return a query and its clique without levels of hierarchies; others as they are.
+
+    Raises:
+        UnknownAttributeError, DuplicateAttributeError, QueryError: the levels or the query do not fit.
+    """
+    if not domain.hierarchies:
+        return query, clique
+    if clique is None and is_names(query):
+        return (level_kron(domain, query) if domain.names_levels(query) else query), None
+    if clique is not None and callable(query) and not isinstance(query, LinearQuery) and domain.names_levels(clique):
+        names = (clique,) if isinstance(clique, str) else tuple(clique)
+        asked = query
+        return (lambda table: asked(table.project(names))), tuple(one.attribute for one in named_levels(domain, names))
+    if isinstance(query, LinearMeasurement):
+        return query.without_levels(domain), clique
+    if clique is not None and not isinstance(query, LinearQuery) and domain.names_levels(clique):
+        query = np.atleast_2d(query) if isinstance(query, list | tuple | np.ndarray) else query
+    return without_levels(domain, query, clique)
 
 
 def _as_factor(found: Any) -> Factor:

@@ -37,6 +37,7 @@ from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import discrete_laplace, noise_scale
 from pgmest.models.refittable import AnsweringModel, Refittable, estimated_from
+from pgmest.models.table_query import on_attributes
 from pgmest.solvers.status import Status
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.factor import Factor
@@ -118,6 +119,7 @@ def uncertainty_of(
     This is `Model.uncertainty`, with its arguments and errors, for every kind of model that can be estimated again.
     """
     at_least("replicates", replicates, FEWEST)
+    query, clique = on_attributes(model.domain, query, clique)
     answer = ask(model, query, clique, given)
     found = model.kept.replicates
     if found is None or (found.asked, found.seed) != (replicates, seed):

@@ -74,7 +74,7 @@ class ViewModel(Distribution):
         """The attributes of each view."""
         return tuple(view.domain.attributes for view in self.views)
 
-    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+    def _project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         """Return the marginal on any attributes, in counts; `given` selects records by codes of other attributes.
 
         Raises:

@@ -35,13 +35,14 @@ class Kron(LinearQuery):
 
     Args:
         factors: attribute -> MatrixQuery, dense array, scipy sparse matrix or LinearOperator: a mapping, or pairs.
+        axes: the names of the answer's axes, such as "diagnosis@chapter"; by default the attributes.
 
     Raises:
         DuplicateAttributeError: an attribute appears twice.
         QueryError: a name is not a string, or a matrix is not two-dimensional, finite and real.
     """
 
-    def __init__(self, factors: Mapping[str, Any] | Iterable[tuple[str, Any]]):
+    def __init__(self, factors: Mapping[str, Any] | Iterable[tuple[str, Any]], *, axes: Iterable[str] | None = None):
         items: Iterable[Any] = factors.items() if isinstance(factors, Mapping) else factors
         pairs: list[tuple[str, Any]] = list(items)
         names = [name for name, _ in pairs]
@@ -50,6 +51,11 @@ class Kron(LinearQuery):
         self.factors: Mapping[str, MatrixQuery] = MappingProxyType(
             {name: _factor(name, query) for name, query in pairs}
         )
+        self.axes: Clique = tuple(self.factors) if axes is None else tuple(axes)
+        if len(set(self.axes)) != len(pairs):
+            raise QueryError(
+                f"axes={self.axes} is not valid: give {len(pairs)} different names, one for each attribute."
+            )
 
     @property
     def attributes(self) -> Clique:

@@ -8,6 +8,7 @@ import operator
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -15,14 +16,22 @@ import numpy as np
 from pgmest._base.files import read_text, write_atomically
 from pgmest._base.html import html_table
 from pgmest.errors import ArgumentError, DomainError, DuplicateAttributeError, FileFormatError, UnknownAttributeError
+from pgmest.tables.hierarchy import SEPARATOR, Hierarchy, NamedLevel, split_level
 
 Clique = tuple[str, ...]
+
+HIERARCHIES = "@hierarchies"
+"""The key of the hierarchies in a file of a domain."""
+
+NO_HIERARCHIES: Mapping[str, Hierarchy] = MappingProxyType({})
+"""The hierarchies of most domains."""
 
 
 class Domain(Mapping[str, int]):
     """An ordered mapping of attribute to number of values.
 
-    A record holds one code in 0..n-1 for each attribute of n values.
+    A record holds one code in 0..n-1 for each attribute of n values. A domain may know hierarchies of its attributes
+    (`with_hierarchies`), whose levels queries may name in place of attributes; they play no part in comparisons.
 
     >>> domain = Domain({"age": 85, "sex": 2, "income": 2})
     >>> domain.size(("age", "sex"))
@@ -39,7 +48,7 @@ class Domain(Mapping[str, int]):
         DuplicateAttributeError: the pairs name an attribute twice.
     """
 
-    __slots__ = ("_attributes", "_shape", "_sizes")
+    __slots__ = ("_attributes", "_hierarchies", "_shape", "_sizes")
 
     def __init__(self, sizes: Mapping[str, SupportsIndex] | Iterable[tuple[str, SupportsIndex]]):
         pairs = _pairs_of(sizes)
@@ -51,6 +60,7 @@ class Domain(Mapping[str, int]):
             raise DuplicateAttributeError.of(names, "the domain")
         self._attributes: Clique = tuple(names)
         self._shape = tuple(self._sizes.values())
+        self._hierarchies: Mapping[str, Hierarchy] = NO_HIERARCHIES
 
     @property
     def attributes(self) -> Clique:
@@ -61,6 +71,63 @@ class Domain(Mapping[str, int]):
     def shape(self) -> tuple[int, ...]:
         """The number of values of each attribute, in axis order."""
         return self._shape
+
+    @property
+    def hierarchies(self) -> Mapping[str, Hierarchy]:
+        """attribute -> its hierarchy, for those that have one."""
+        return self._hierarchies
+
+    def with_hierarchies(self, *hierarchies: Hierarchy) -> Domain:
+        """Return the domain with hierarchies of some attributes; others keep theirs.
+
+        Raises:
+            UnknownAttributeError: the domain lacks an attribute.
+            DomainError: a hierarchy is about another number of values than the attribute has.
+            ArgumentError: an argument is not a Hierarchy.
+        """
+        known = dict(self._hierarchies)
+        for one in hierarchies:
+            if not isinstance(one, Hierarchy):
+                raise ArgumentError.of("hierarchies", one, "pgmest.Hierarchy objects")
+            if one.values != self[one.attribute]:
+                raise DomainError(
+                    f"the hierarchy of '{one.attribute}' is about {one.values} values, and the attribute has "
+                    f"{self[one.attribute]}: give each level one group for each value."
+                )
+            known[one.attribute] = one
+        return self._same_with(known)
+
+    def _same_with(self, hierarchies: Mapping[str, Hierarchy]) -> Domain:
+        found = Domain.__new__(Domain)
+        found._sizes, found._attributes, found._shape = self._sizes, self._attributes, self._shape
+        kept = {name: one for name, one in hierarchies.items() if name in self._sizes}
+        found._hierarchies = MappingProxyType(kept) if kept else NO_HIERARCHIES
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._sizes, tuple(self._hierarchies.values()))
+
+    def level(self, name: str) -> NamedLevel:
+        """Return the attribute, or the level of one, that a text such as "diagnosis@chapter" names.
+
+        Raises:
+            UnknownAttributeError: the domain has neither.
+        """
+        found = None if name in self._sizes else split_level(name)
+        if found is None or found[0] not in self._sizes:
+            self[name]
+            return NamedLevel(name, name, None)
+        if found[0] not in self._hierarchies:
+            raise UnknownAttributeError(
+                f"'{name}' names a level, but no hierarchy of '{found[0]}' is known: "
+                "give the domain one by Domain.with_hierarchies, or the schema by `hierarchy:`."
+            )
+        return NamedLevel(name, found[0], self._hierarchies[found[0]].groups(found[1]))
+
+    def names_levels(self, attributes: Any) -> bool:
+        """Return whether some of the names are levels, not attributes, such as "diagnosis@chapter"."""
+        names = (attributes,) if isinstance(attributes, str) else attributes
+        return any(isinstance(name, str) and SEPARATOR in name and name not in self._sizes for name in names)
 
     def size(self, attributes: Iterable[str] | None = None) -> int:
         """Return the number of cells of the table over `attributes` (by default all); the integer is exact."""
@@ -77,6 +144,7 @@ class Domain(Mapping[str, int]):
         smaller._sizes = {name: self._sizes[name] for name in names}
         smaller._attributes = names
         smaller._shape = tuple(smaller._sizes.values())
+        smaller._hierarchies = self._hierarchies and smaller._same_with(self._hierarchies)._hierarchies
         return smaller
 
     def without(self, attributes: Iterable[str]) -> Domain:
@@ -96,7 +164,8 @@ class Domain(Mapping[str, int]):
                     f"'{name}' has {self[name]} values in one domain and {other[name]} in the other; "
                     "rename one of them or make the sizes agree."
                 )
-        return Domain({**self._sizes, **other._sizes})
+        merged = Domain({**self._sizes, **other._sizes})
+        return merged._same_with({**other._hierarchies, **self._hierarchies})
 
     def clique(self, attributes: Iterable[str] | str) -> Clique:
         """Return `attributes` as a tuple, after checking that each is known and occurs once.
@@ -110,7 +179,11 @@ class Domain(Mapping[str, int]):
         names: Clique = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         distinct = set(names)
         if not self._sizes.keys() >= distinct:
-            raise UnknownAttributeError.of(next(n for n in names if n not in self._sizes), self._attributes)
+            unknown = next(name for name in names if name not in self._sizes)
+            if isinstance(unknown, str) and SEPARATOR in unknown:
+                self.level(unknown)  # says what is wrong with the level
+                raise UnknownAttributeError(f"'{unknown}' is a level of an attribute, and an attribute is needed here.")
+            raise UnknownAttributeError.of(unknown, self._attributes)
         if len(distinct) != len(names):
             raise DuplicateAttributeError.of(names, f"the clique {names}")
         return names
@@ -149,14 +222,20 @@ class Domain(Mapping[str, int]):
             raise FileFormatError.of(path, "nested too deeply.", remedy) from None
         if not isinstance(pairs, _Pairs):
             raise FileFormatError.of(path, "not a JSON object.", remedy)
+        stored = [value for name, value in pairs if name == HIERARCHIES and not isinstance(value, int)]
         try:
-            return cls(pairs)
-        except DomainError as error:
+            domain = cls([(name, size) for name, size in pairs if not (stored and name == HIERARCHIES)])
+            hierarchies = [Hierarchy.from_json(_as_object(one)) for one in (stored[0] if stored else ())]
+            return domain.with_hierarchies(*hierarchies) if hierarchies else domain
+        except (DomainError, ArgumentError, UnknownAttributeError, TypeError, ValueError) as error:
             raise FileFormatError.of(path, str(error), remedy) from None
 
     def save(self, path: str | Path) -> None:
-        """Write the domain as JSON, atomically."""
-        write_atomically(path, json.dumps(self._sizes, indent=1) + "\n")
+        """Write the domain as JSON, atomically; hierarchies are a list under the key "@hierarchies"."""
+        stored: dict[str, Any] = dict(self._sizes)
+        if self._hierarchies:
+            stored[HIERARCHIES] = [one.to_json() for one in self._hierarchies.values()]
+        write_atomically(path, json.dumps(stored, indent=1) + "\n")
 
     def __getitem__(self, attribute: str) -> int:
         try:
@@ -207,6 +286,19 @@ def as_domain(domain: Domain | Mapping[str, int]) -> Domain:
 
 class _Pairs(list[Any]):
     """The (name, value) pairs of a JSON object in order, so that duplicate names are detected, not merged."""
+
+
+def _restored(sizes: Mapping[str, int], hierarchies: tuple[Hierarchy, ...]) -> Domain:
+    """Return a domain from its pickle."""
+    domain = Domain(sizes)
+    return domain.with_hierarchies(*hierarchies) if hierarchies else domain
+
+
+def _as_object(value: Any) -> Any:
+    """Return JSON whose objects are pairs with dicts in their place."""
+    if isinstance(value, _Pairs):
+        return {name: _as_object(one) for name, one in value}
+    return [_as_object(one) for one in value] if isinstance(value, list) else value
 
 
 def _pairs_of(sizes: Any) -> list[tuple[str, int]]:

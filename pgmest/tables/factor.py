@@ -7,7 +7,7 @@ to a query. Binary operations broadcast by attribute name, so the order of the a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Self, SupportsIndex
 
@@ -16,6 +16,7 @@ import numpy as np
 from pgmest._base.html import html_table
 from pgmest.errors import CodeRangeError, DomainError, ShapeError
 from pgmest.tables.domain import Domain, as_domain
+from pgmest.tables.hierarchy import NamedLevel
 
 SHOWN_CELLS = 60
 """A notebook shows at most this many cells of a table; more would fill the page."""
@@ -124,9 +125,28 @@ class Factor(Arithmetic):
     # -- reductions ---------------------------------------------------------------------------------------------
 
     def project(self, attributes: Iterable[str]) -> Factor:
-        """Sum out every other attribute; the axes are in the order given."""
+        """Sum out every other attribute; the axes are in the order given.
+
+        A name may be a level of an attribute whose hierarchy the domain knows, such as "diagnosis@chapter".
+        """
+        if self.domain.hierarchies:
+            wanted = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+            if self.domain.names_levels(wanted):
+                return self._by_level([self.domain.level(name) for name in wanted])
+            attributes = wanted
         names = self.domain.clique(attributes)
         return self._reduce(np.sum, self.domain.without(names)).transpose(names)
+
+    def _by_level(self, levels: Sequence[NamedLevel]) -> Factor:
+        """Return the sums over the groups of some attributes."""
+        table = self.project([one.attribute for one in levels])
+        values = table.values
+        for axis, one in enumerate(levels):
+            if one.groups is not None:
+                order = np.argsort(one.groups, kind="stable")
+                starts = np.searchsorted(one.groups[order], np.arange(int(one.groups.max()) + 1))
+                values = np.add.reduceat(np.take(values, order, axis=axis), starts, axis=axis)
+        return Factor.owning(dict(zip([one.name for one in levels], values.shape, strict=True)), values)
 
     def sum(self, attributes: Iterable[str] | None = None) -> Factor:
         """Sum out `attributes` (by default all)."""

@@ -8,6 +8,7 @@ from pgmest.workloads.answers import Projectable
 from pgmest.workloads.families import (
     all_kway,
     as_workload,
+    by_level,
     emphasized,
     extended_triples,
     marginals,
@@ -26,6 +27,7 @@ __all__ = [
     "Workload",
     "all_kway",
     "as_workload",
+    "by_level",
     "closure",
     "emphasized",
     "extended_triples",

@@ -12,6 +12,7 @@ import numpy as np
 from pgmest.errors import ArgumentError, count_text
 from pgmest.queries import Kron, all_range, identity, interval, prefix
 from pgmest.tables.domain import Clique, Domain, as_domain
+from pgmest.tables.hierarchy import SEPARATOR
 from pgmest.workloads.item import Item
 from pgmest.workloads.workload import Workload
 
@@ -182,6 +183,33 @@ def random_ranges(
     return Workload(tuple(items))
 
 
+def by_level(domain: Domain, cliques: Iterable[Iterable[str] | str]) -> Workload:
+    """Return the workload of marginals at every level of their attributes' hierarchies, the attributes included.
+
+    >>> from pgmest import Hierarchy
+    >>> tree = Hierarchy("diagnosis", {"chapter": [0, 0, 1]})
+    >>> by_level(Domain({"diagnosis": 3, "sex": 2}).with_hierarchies(tree), [("diagnosis", "sex")]).cliques
+    (('diagnosis@chapter', 'sex'), ('diagnosis', 'sex'))
+
+    Args:
+        domain: the attributes, with their hierarchies.
+        cliques: tuples of names, or single names.
+
+    Raises:
+        UnknownAttributeError, DuplicateAttributeError: a clique does not fit the domain.
+    """
+    found: dict[Clique, None] = {}
+    for clique in cliques:
+        levels = [
+            [*(f"{name}{SEPARATOR}{level}" for level in domain.hierarchies[name].names), name]
+            if name in domain.hierarchies
+            else [name]
+            for name in domain.clique(clique)
+        ]
+        found.update(dict.fromkeys(itertools.product(*levels)))
+    return marginals(found)
+
+
 def as_workload(
     domain: Domain | Mapping[str, int], workload: Workload | Iterable[Item | Iterable[str] | str] | None, k: int = 2
 ) -> Workload:
@@ -202,6 +230,7 @@ def as_workload(
     made = workload if isinstance(workload, Workload) else _workload_of(workload)
     if not made:
         raise ArgumentError("workload is empty: give at least one clique, or None for all pairs.")
+    made = made.without_levels(known)
     made.check(known)
     if not any(made.weights):
         raise ArgumentError("workload has no item of positive weight; give at least one item a weight above 0.")

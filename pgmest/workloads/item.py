@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError
 from pgmest.queries import Kron, LinearQuery, as_query, identity
+from pgmest.queries.levels import named_levels, without_levels
 from pgmest.queries.norms import largest_l1, largest_l2_squared
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -61,6 +62,20 @@ class Item:
         object.__setattr__(self, "clique", names)
         object.__setattr__(self, "weight", checked_weight(weight))
         object.__setattr__(self, "matters", bool(matters))
+
+    def without_levels(self, domain: Domain) -> Item:
+        """Return the same queries on attributes, where the clique or a Kron names levels of hierarchies.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError, QueryError: the levels do not fit.
+        """
+        if not domain.names_levels(self.clique):
+            return self
+        query, _ = without_levels(domain, self.query, self.clique)
+        if isinstance(self.query, Kron):
+            query, _ = without_levels(domain, self.query)
+        attributes = tuple(one.attribute for one in named_levels(domain, self.clique))
+        return Item(attributes, query, self.weight, matters=self.matters)
 
     def rows(self, domain: Domain) -> int:
         """Return the number of queries."""

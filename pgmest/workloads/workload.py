@@ -72,6 +72,17 @@ class Workload(Sequence[Item]):
         for item in self.items:
             item.check(known)
 
+    def without_levels(self, domain: Domain | Mapping[str, int]) -> Workload:
+        """Return the same queries on attributes, where items name levels such as "diagnosis@chapter".
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError, QueryError: the levels do not fit.
+        """
+        known = as_domain(domain)
+        items = [item.without_levels(known) for item in self.items]
+        same = all(one is other for one, other in zip(items, self.items, strict=True))
+        return self if same else Workload(items)
+
     def answer(self, source: Projectable) -> list[np.ndarray]:
         """Return the unweighted answers of every item, in counts: shape (rows,), row-major in clique or Kron order.
 

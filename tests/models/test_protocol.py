@@ -38,7 +38,8 @@ from pgmest.models.protocol import EstimatedModel
 from pgmest.models.view import ViewModel
 from pgmest.priors import Support
 
-DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2})
+GROUPS = (1, 0, 1)
+DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2}).with_hierarchies(pg.Hierarchy("b", {"half": GROUPS}))
 PAIRS = (("a", "b"), ("b", "c"), ("c", "d"))
 KRON = pg.Kron({"d": [[1, -1], [2, 0.5]], "a": pg.queries.identity(2)})
 
@@ -108,6 +109,16 @@ def same_answers(one: Any, other: Any) -> None:
     for names in ((), ("a",), ("c", "b"), ("d", "a"), ("a", "b", "c", "d")):
         assert one.project(names).values.tobytes() == other.project(names).values.tobytes()
     assert one.answer(KRON).values.tobytes() == other.answer(KRON).values.tobytes()
+
+
+def test_levels_are_sums_over_groups_in_files_and_pickles_too(model, tmp_path):
+    model.save(tmp_path / "model.npz")
+    for one in (model, pg.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
+        table = one.project(("a", "b")).values
+        expected = np.stack([table[:, 1], table[:, 0] + table[:, 2]])
+        assert np.allclose(one.project(("b@half", "a")).values, expected)
+        assert np.allclose(one.project_many(["a", ("b@half", "a")])[1].values, expected)
+        assert np.allclose(one.answer(pg.Kron({"b@half": [[1.0, 0.0]], "a": np.eye(2)})).values, expected[:1])
 
 
 # -- the contract -----------------------------------------------------------------------------------------------------
@@ -309,7 +320,8 @@ def _refused(path: Path, contents: dict[str, bytes], field: str = "") -> None:
         pg.load(path)
     except FileFormatError:
         return
-    assert field in ("total", "total_stddev", "report", "cliques", "noise"), f"{field} made no difference"
+    optional = ("total", "total_stddev", "report", "cliques", "noise", "hierarchies")
+    assert field in optional, f"{field} made no difference"
 
 
 # -- what each kind alone must see to ---------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from pgmest.models.bounds.presolve import Presolved
 from pgmest.models.bounds.program import proven_minima, with_finite_ends
 from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
+from pgmest.models.table_query import on_attributes
 from pgmest.queries import Kron, MatrixQuery, as_query
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain, as_domain
@@ -66,8 +67,10 @@ class TableBounds:
     ):
         check_level(level)
         check_total(total)
-        self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
         self.domain: Domain = as_domain(domain)
+        self.measurements: tuple[LinearMeasurement, ...] = tuple(
+            one.without_levels(self.domain) for one in measurements
+        )
         self.level: float = level
         for measurement in self.measurements:
             measurement.check(self.domain)
@@ -136,6 +139,7 @@ class TableBounds:
 
     def _rows(self, query: Any, clique: Any) -> tuple[Clique, dict[str, int], sparse.csr_array, bool]:
         """Return the attributes that a query reads, the axes of its answer, its rows, and whether these are counts."""
+        query, clique = on_attributes(self.domain, query, clique)
         if clique is None and isinstance(query, LinearMeasurement):
             query, clique = query.query, query.clique
             if query is None:
@@ -145,7 +149,7 @@ class TableBounds:
         if clique is None and isinstance(query, Kron):
             query.check(self.domain)
             rows = _stacked(query.transpose, query.shape[0])
-            return query.attributes, dict(zip(query.attributes, query.answer_shape, strict=True)), rows, False
+            return query.attributes, dict(zip(query.axes, query.answer_shape, strict=True)), rows, False
         if clique is not None:
             names = self.domain.clique(clique)
             if isinstance(query, Kron):

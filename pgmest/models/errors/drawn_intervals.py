@@ -14,7 +14,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.intervals import Interval
 from pgmest.models.protocol import EstimatedModel
-from pgmest.models.table_query import answer_table, attributes_of, is_names
+from pgmest.models.table_query import answer_table, attributes_of, is_names, on_attributes
 from pgmest.models.uncertainty import Uncertainty
 from pgmest.queries import Kron, LinearQuery, MatrixQuery
 from pgmest.tables.domain import Clique
@@ -94,6 +94,7 @@ def drawn_answers(
     """
     errors = error_model_of(model)
     domain = model.domain
+    query, clique = on_attributes(domain, query, clique)
     names = attributes_of(query, clique, domain)
     if names is None:
         raise ArgumentError(

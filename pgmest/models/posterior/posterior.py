@@ -26,7 +26,7 @@ from pgmest.models.posterior.report import BAD_R_HAT, GOOD_R_HAT, PosteriorRepor
 from pgmest.models.posterior.strength import Strengths
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.refittable import AnsweringModel, MakeModel
-from pgmest.models.table_query import answer_table, attributes_of, is_names, weights_of
+from pgmest.models.table_query import answer_table, attributes_of, is_names, on_attributes, weights_of
 from pgmest.models.uncertainty import ask
 from pgmest.sampling.facts import exact_facts
 from pgmest.tables.domain import Clique, Domain
@@ -155,6 +155,7 @@ class Posterior:
         """
         if about not in ("table", "population"):
             raise ArgumentError.of("about", about, ("table", "population"))
+        query, clique = on_attributes(self.domain, query, clique)
         names = attributes_of(query, clique, self.domain)
         if names is None:
             if about == "population":
@@ -173,7 +174,7 @@ class Posterior:
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         """Return the posterior mean of the marginal on any attributes, in counts; arguments as for `Model.project`."""
-        return self.answer(self.domain.clique(attributes), given=given)
+        return self.answer((attributes,) if isinstance(attributes, str) else tuple(attributes), given=given)
 
     def answer(
         self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
@@ -209,6 +210,7 @@ class Posterior:
             QueryError, UnknownAttributeError, ...: as for `draws`.
         """
         check_level(level)
+        query, clique = on_attributes(self.domain, query, clique)
         domain, values = self.draws(query, clique, given, about=about)
         self._warn_of_disagreement(values)
         basis = self._basis(query, clique, given)
