@@ -15,8 +15,10 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, ShapeError
-from pgmest.losses.base import FlatLoss, dot, loss_layout
+from pgmest.losses.base import FlatLoss, dot
 from pgmest.losses.exponential_series import RADIUS, ExponentialSeries
+from pgmest.losses.query_rows import QueryRows, RecordAnswers
+from pgmest.queries import LinearQuery
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain
 
@@ -33,10 +35,11 @@ BLOCK_WEIGHTS = 2**21
 class DualQueryTranscript:
     r"""The published output of DualQuery, and its public parameters.
 
-    The workload consists of all cells of the marginals on `cliques`. Query q is the share of records in cell q; cells
-    are numbered clique after clique, each row-major. With `negations` the workload also has the negation of each query,
-    number (number of cells) + q, which is minus that share. (The share outside the cell is equivalent, because only the
-    difference between the true answer and the answer of a record matters.)
+    By default the workload consists of all cells of the marginals on `cliques`. Query q is the share of records in cell
+    q; cells are numbered clique after clique, each row-major. With `matrices` the workload consists of their rows, in
+    this order. With `negations` the workload also has the negation of each query, number (number of queries) + q, which
+    is minus that share. (The share outside the cell is equivalent, because only the difference between the true answer
+    and the answer of a record matters.)
 
     At step t = 0, 1, ... the mechanism drew `samples` queries independently from
 
@@ -49,14 +52,16 @@ class DualQueryTranscript:
 
     Args:
         records: the record of each step, in order, which is DualQuery's synthetic data.
-        cliques: the marginals of the workload, each set of attributes once.
+        cliques: the marginals of the workload, each set of attributes once unless there are `matrices`.
         queries: the numbers of the sampled queries, shape (steps, samples).
         eta: the learning rate, positive.
         total: the number of true records N. It is public: neighboring tables differ in the values of one record.
         negations: whether the workload contains the negation of each query, as the analysis of the mechanism requires.
+        matrices: a query matrix for each clique, with entries from -1 to 1, or None for its cells.
 
     Raises:
         ArgumentError: a parameter is not valid, a clique is given twice, or a query number is out of range.
+        QueryError: a matrix does not fit its clique, or is a LinearOperator.
         ShapeError: `queries` is not a table with one row for each record.
         UnknownAttributeError: the records do not have an attribute of a clique.
     """
@@ -67,12 +72,10 @@ class DualQueryTranscript:
     eta: float
     total: float
     negations: bool = True
+    matrices: tuple[LinearQuery | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        cliques = tuple(self.domain.clique(clique) for clique in self.cliques)
-        if not cliques or len(loss_layout(self.domain, cliques).cliques) != len(cliques):
-            raise ArgumentError.of("cliques", cliques, "at least one clique, and each set of attributes once")
-        object.__setattr__(self, "cliques", cliques)
+        object.__setattr__(self, "cliques", self.rows.cliques)
         for name, value in (("eta", self.eta), ("total", self.total)):
             if isinstance(value, bool) or not 0 < value < math.inf:
                 raise ArgumentError.of(name, value, "a positive number")
@@ -85,8 +88,9 @@ class DualQueryTranscript:
             expected = f"({self.records.records}, samples)"
             raise ShapeError.of("queries", expected, queries.shape, "Give one row of sampled queries for each record.")
         if queries.dtype.kind not in "iu" or queries.min() < 0 or queries.max() >= self.workload:
+            kind = "cells" if self.rows.cells_only else "queries"
             raise ArgumentError(
-                f"queries must be integers in 0..{self.workload - 1}: the workload has {self.layout.cells:,} cells"
+                f"queries must be integers in 0..{self.workload - 1}: the workload has {self.rows.count:,} {kind}"
                 f"{' and as many negations' if self.negations else ' and no negations'}."
             )
         queries = queries.astype(np.int64)
@@ -99,24 +103,30 @@ class DualQueryTranscript:
         return self.records.domain
 
     @cached_property
+    def rows(self) -> QueryRows:
+        """The queries, without negations."""
+        return QueryRows(self.domain, tuple(self.cliques), self.matrices)
+
+    @property
     def layout(self) -> Layout:
-        """The layout of the marginals, whose cells are the queries."""
-        return Layout.of(self.domain, self.cliques)
+        """The layout of the marginals that the queries read."""
+        return self.rows.layout
 
     @property
     def workload(self) -> int:
         """The number of queries, including negations."""
-        return self.layout.cells * (2 if self.negations else 1)
+        return self.rows.count * (2 if self.negations else 1)
 
     @property
     def epsilon(self) -> float:
         """The pure-DP cost of the sampling, if the values of one record change: eta * T * (T - 1) * samples / N.
 
-        Such a change moves each log-weight of step t by at most eta t / N, and the log-probability of a sample by at
-        most twice that.
+        Such a change moves each log-weight of step t by at most eta t / N, or twice that if a query has entries of both
+        signs, and the log-probability of a sample by at most twice as much.
         """
         steps, samples = self.queries.shape
-        return self.eta * steps * (steps - 1) * samples / self.total
+        low, high = self.rows.bounds
+        return (high - min(low, 0.0)) * self.eta * steps * (steps - 1) * samples / self.total
 
     @cached_property
     def record_cells(self) -> np.ndarray:
@@ -129,16 +139,19 @@ class DualQueryLoss(FlatLoss):
 
     With marginals $\mu$ in counts the answers are $a = \mu / N$. Each log-weight is linear in $\mu$, so the loss is
     convex: a sum of log-sum-exp functions minus a linear function. It is smooth. The joint Hessian of step t is
-    samples $(\eta t / N)^2$ times the covariance of the signed number of a record's cells among the sampled queries,
-    which is at most 1 (1/4 without negations); this gives `lipschitz`.
+    samples $(\eta t / N)^2$ times the covariance of the signed answers about a record among the sampled queries, which
+    is at most 1 (1/4 for answers from 0 to 1 without negations); this gives `lipschitz`.
 
     The loss assumes that the samples of the transcript were independent draws from exactly this distribution. The
     records are taken as given: they are a function of the samples and carry no further information.
 
-    The weight of a cell without records is exp(eta t a_q). All such cells with small answers are summed by a power
-    series, in a few passes over the cells. The other cells are few: those with records, and at most eta times steps in
-    each marginal that have a larger answer. They cost three passes over an array of (steps, cells), in blocks of a few
-    steps: in every step a weight is multiplied by the same factor, and by exp(-eta) if the record is in its cell.
+    *Other queries than cells* take, in each step, two passes over all queries.
+
+    *Cells.* The weight of a cell without records is exp(eta t a_q). All such cells with small answers are summed by a
+    power series, in a few passes over the cells. The other cells are few: those with records, and at most eta times
+    steps in each marginal that have a larger answer. They cost three passes over an array of (steps, cells), in blocks
+    of a few steps: in every step a weight is multiplied by the same factor, and by exp(-eta) if the record is in its
+    cell.
 
     The value is of the order of steps * samples * log(workload). A gap of one nat is about the statistical precision,
     so the `tolerance` of `estimate` should be about 1 / value.
@@ -151,9 +164,13 @@ class DualQueryLoss(FlatLoss):
         self.transcript = transcript
         self.layout: Layout = transcript.layout
         steps, samples = transcript.queries.shape
-        self._coefficients, self._constant = _linear_part(transcript)
+        self._columns = transcript.rows.columns(transcript.records)
+        self._coefficients, self._constant = _linear_part(transcript, self._columns)
         elapsed = np.arange(steps) * transcript.eta / transcript.total
-        self.lipschitz: float = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
+        largest = 0.25 if transcript.rows.bounds[0] >= 0 and not transcript.negations else 1.0
+        self.lipschitz: float = float(samples * np.sum(elapsed**2)) * largest
+        if not transcript.rows.cells_only:
+            return
         self._recorded = np.zeros(self.layout.cells, dtype=bool)
         self._recorded[transcript.record_cells.reshape(-1)] = True
         self._last = max(steps - 1, 1)  # the series needs times between 0 and 1
@@ -161,14 +178,30 @@ class DualQueryLoss(FlatLoss):
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """Return the negative log-likelihood and its gradient at marginals in counts."""
-        answers = flat / self.transcript.total
-        normalizers, gradient = self._normalizers(answers)
+        rows = self.transcript.rows
+        answers = rows.answers(flat / self.transcript.total)
+        normalizers, slopes = (self._of_cells if rows.cells_only else self._of_rows)(answers)
         value = normalizers - dot(self._coefficients, answers) - self._constant
-        gradient -= self._coefficients
-        return value, np.divide(gradient, self.transcript.total, out=out)
+        slopes -= self._coefficients
+        return value, np.divide(rows.transpose(slopes), self.transcript.total, out=out)
 
-    def _normalizers(self, answers: np.ndarray) -> tuple[float, np.ndarray]:
+    def _of_rows(self, answers: np.ndarray) -> tuple[float, np.ndarray]:
         """Return samples * sum over t of log sum_q exp(log-weight of q), and its gradient by answer."""
+        steps, samples = self.transcript.queries.shape
+        eta, value = self.transcript.eta, 0.0
+        slopes, logits = np.zeros_like(answers), np.zeros_like(answers)
+        for step in range(steps):
+            shift = float(np.abs(logits).max() if self.transcript.negations else logits.max())
+            weights = np.exp(logits - shift)
+            opposite = np.exp(-logits - shift) if self.transcript.negations else np.zeros(())
+            total = float(weights.sum() + opposite.sum())
+            value += samples * (math.log(total) + shift)
+            slopes += (samples * eta * step / total) * (weights - opposite)
+            logits += eta * (answers - self._columns[step])
+        return value, slopes
+
+    def _of_cells(self, answers: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return what `_of_rows` does, if the queries are cells, which need not be visited in every step."""
         exponents = self.transcript.eta * self._last * answers
         direct = np.flatnonzero(self._recorded | (np.abs(exponents) > RADIUS))
         # Direct cells stay in the series with exponent 0, that is weight 1 (2 with negations), which is subtracted.
@@ -182,7 +215,7 @@ class DualQueryLoss(FlatLoss):
     def _direct(
         self, answers: np.ndarray, direct: np.ndarray, series_sums: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the value of `_normalizers`, and its gradient by the answers of the cells `direct`.
+        """Return the value of `_of_cells`, and its gradient by the answers of the cells `direct`.
 
         Args:
             answers: the answers of these cells.
@@ -249,15 +282,15 @@ def cells_of_records(records: Dataset, layout: Layout) -> np.ndarray:
     return cells + layout.offsets[:-1]
 
 
-def _linear_part(transcript: DualQueryTranscript) -> tuple[np.ndarray, float]:
+def _linear_part(transcript: DualQueryTranscript, columns: RecordAnswers) -> tuple[np.ndarray, float]:
     """Return v and c such that the log-weights of the sampled queries sum to <v, answers> + c."""
-    cells = transcript.layout.cells
-    signs = np.where(transcript.queries < cells, 1.0, -1.0) * transcript.eta
-    sampled = transcript.queries % cells
+    count = transcript.rows.count
+    signs = np.where(transcript.queries < count, 1.0, -1.0) * transcript.eta
+    sampled = transcript.queries % count
     elapsed = np.arange(len(sampled))[:, None]
-    coefficients = np.bincount(sampled.reshape(-1), (signs * elapsed).reshape(-1), minlength=cells)
-    counted, constant = np.zeros(cells), 0.0
-    for queries, sign, record in zip(sampled, signs, transcript.record_cells, strict=True):
+    coefficients = np.bincount(sampled.reshape(-1), (signs * elapsed).reshape(-1), minlength=count)
+    counted, constant = np.zeros(count), 0.0
+    for step, (queries, sign) in enumerate(zip(sampled, signs, strict=True)):
         constant -= float(sign @ counted[queries])
-        counted[record] += 1.0
+        columns.add_to(counted, step)
     return coefficients, constant

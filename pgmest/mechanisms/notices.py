@@ -17,9 +17,9 @@ LOOSE_DELTA = 1e-4
 WEAK_EPSILON = 50.0
 """The largest epsilon without a warning: beyond, one record changes the odds of a result by more than 10^21."""
 
-USES = ("items", "marginals", "pairs", "nothing")
-"""The parts of a workload that a mechanism can use: its queries and weights; its sets of attributes; the pairs within
-these sets; or nothing."""
+USES = ("items", "queries", "marginals", "pairs", "nothing")
+"""The parts of a workload that a mechanism can use: its queries and weights; its queries; its sets of attributes; the
+pairs within these sets; or nothing."""
 
 
 class WeakPromiseWarning(UserWarning):
@@ -47,6 +47,12 @@ def warn_of_workload(name: str, uses: str, workload: Workload) -> None:
     ignored = None
     if uses == "nothing":
         ignored = f"{name} chooses its tables by itself: the workload has no effect. LAMP, AIM and MWEM use one."
+    elif uses == "queries":
+        if any(item.matters for item in workload) or len({item.weight for item in workload}) > 1:
+            ignored = (
+                f"{name} uses the queries of a workload only: its weights and marks of what matters have no effect. "
+                "LAMP uses all of them, MWEM and HDMM weights, AIM weights and marks."
+            )
     elif uses != "items" and (
         any(item.query is not None or item.matters for item in workload) or len({item.weight for item in workload}) > 1
     ):

@@ -18,6 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique
 
 WEIGHT_BITS = 40
@@ -73,21 +74,32 @@ def draw(exponents: np.ndarray, unit_power: int, draws: int, below: Below = secr
 
 @dataclass(frozen=True, eq=False)
 class CountExponents:
-    """Integer exponents that are linear in counts, for `Curator.draw`: one for each cell, then their negatives.
+    """Integer exponents that are linear in answers, for `Curator.draw`: one for each query, then their negatives.
 
     Attributes:
-        cliques: the marginals with these cells.
-        slope: the factor of the counts.
-        taken: the integers to subtract, shape (cells,): the exponents are slope * counts - taken.
+        cliques: the marginal of each item of queries.
+        slope: the factor of the answers.
+        taken: the integers to subtract, shape (queries,): the exponents are slope * answers * units - taken.
+        matrices: the query matrix of each clique, with multiples of 1 / units as entries; None for its cells.
+        units: the power of two that makes all answers integers.
     """
 
     cliques: tuple[Clique, ...]
     slope: int
     taken: np.ndarray
+    matrices: tuple[LinearQuery | None, ...]
+    units: int = 1
 
     def __call__(self, data: Dataset) -> np.ndarray:
-        counts = np.concatenate([table.datavector() for table in data.project_many(self.cliques)])
-        steps = self.slope * np.rint(counts).astype(np.int64) - self.taken
+        tables = data.project_many(self.cliques)
+        answers = np.concatenate(
+            [
+                table.datavector() if query is None else query.answer(table, clique)
+                for table, clique, query in zip(tables, self.cliques, self.matrices, strict=True)
+            ]
+        )
+        most = 2 * MOST_EXPONENT // max(1, self.slope)  # clipping moves no two answers further apart
+        steps = self.slope * np.clip(np.rint(answers * self.units).astype(np.int64), -most, most) - self.taken
         return np.concatenate([steps, -steps])
 
 

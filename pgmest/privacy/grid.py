@@ -27,16 +27,20 @@ EXPONENTS = range(SMALLEST_EXPONENT, 280)
 """The exponents of a query's step. With larger ones the answers could exceed what a measurement may hold."""
 
 
-def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
+def on_grid(query: LinearQuery | None, bits: int = BITS) -> tuple[LinearQuery | None, float]:
     """Return the query with its entries rounded to multiples of a power of two, and the step of its answers.
 
-    A Kron shares its 24 bits among the factors that are not integer-valued, with at least 6 bits for each. Answers are
+    A Kron shares its bits among the factors that are not integer-valued, with at least 6 bits for each. Answers are
     exact for up to 2^29 records with 24 bits, and for 2^22 records in the worst case.
 
     >>> from pgmest import queries
     >>> query, step = on_grid(queries.as_query([[0.1, 1.0]]))
     >>> step == 2.0**-23, bool(abs(query.matrix()[0, 0] - 0.1) < step)
     (True, True)
+
+    Args:
+        query: the query; None for the cells of a marginal.
+        bits: the number of significant bits of the largest entry.
 
     Raises:
         QueryError: if the entries are not known (a LinearOperator), or too large to be counted exactly.
@@ -45,7 +49,7 @@ def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
         return None, 1.0
     factors = query.matrices
     real = sum(not integer_valued(factor) for factor in factors)
-    steps = [_step(factor, max(6, BITS // max(1, real))) for factor in factors]
+    steps = [_step(factor, max(6, bits // max(1, real))) for factor in factors]
     largest = math.prod(_largest(factor) / step for factor, step in zip(factors, steps, strict=True))
     if largest > 2.0**MOST_BITS:
         raise QueryError(

@@ -106,6 +106,33 @@ def entries_of(query: MatrixQuery) -> np.ndarray | None:
     )
 
 
+def entry_bounds(query: Any = None) -> tuple[float, float]:
+    """Return a lower and an upper bound of the entries, both attained, except by a Kron with entries of both signs.
+
+    >>> from pgmest.queries import Kron, prefix
+    >>> entry_bounds(Kron({"age": prefix(3), "sex": [[2.0, -1.0]]}))
+    (-1.0, 2.0)
+
+    Raises:
+        QueryError: the entries are not known (a LinearOperator).
+    """
+    low, high = 1.0, 1.0
+    for factor in factors_of(query):
+        least, largest = _entry_bounds(factor)
+        ends = low * least, low * largest, high * least, high * largest
+        low, high = min(ends), max(ends)
+    return (0.0, 1.0) if query is None else (low, high)
+
+
+def _entry_bounds(factor: MatrixQuery) -> tuple[float, float]:
+    """Return bounds of the entries of one matrix; entries that are not stored are 0."""
+    entries = entries_of(factor)
+    if entries is None:
+        return (-1.0 if isinstance(factor, Differences) else 0.0), 1.0
+    stored = 0.0 if isinstance(factor, SparseQuery) else math.inf
+    return float(entries.min(initial=stored)), float(entries.max(initial=-stored))
+
+
 def integers(values: np.ndarray) -> tuple[np.ndarray, Fraction]:
     """Return finite floats as integers and their common unit, a power of two.
 

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from pgmest.queries import Kron, as_matrix_query
+from pgmest.queries import Kron, as_matrix_query, haar, prefix
 from pgmest.queries.matrices import DenseQuery
-from pgmest.queries.norms import cached_by_entries, integer_valued, largest_l1, largest_l2_squared
+from pgmest.queries.norms import cached_by_entries, entry_bounds, integer_valued, largest_l1, largest_l2_squared
 
 
 def test_equal_matrices_are_looked_at_once():
@@ -38,3 +39,20 @@ def test_queries_that_share_a_matrix_have_norms_of_their_own():
     assert largest_l1(Kron({"a": shared})) == 4
     assert largest_l1(Kron({"a": shared, "b": shared})) == 16
     assert largest_l2_squared(Kron({"a": shared, "b": half})) == Fraction(10, 4)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        None,
+        prefix(4),
+        haar(4),
+        as_matrix_query([[0.5, -2.0]]),
+        as_matrix_query(csr_array([[0.0, 3.0, 0.0]])),
+        Kron({"a": haar(2), "b": [[-3.0, 1.0]], "c": [[0.25]]}),
+    ],
+    ids=["cells", "prefix", "haar", "dense", "sparse", "kron"],
+)
+def test_entry_bounds_are_attained(query):
+    matrix = np.eye(2) if query is None else query.matrix()
+    assert entry_bounds(query) == (matrix.min(), matrix.max())

@@ -9,16 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.inference.support.support import Support
-from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript, cells_of_records
+from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.dual_query.best_record import WeightedCell, best_record
-from pgmest.mechanisms.mechanism import Mechanism, cliques_of
+from pgmest.mechanisms.dual_query.best_record import best_record
+from pgmest.mechanisms.dual_query.best_record_of_tables import best_record_of_tables
+from pgmest.mechanisms.dual_query.game import Game
+from pgmest.mechanisms.dual_query.workload_rows import WorkloadRows
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
     COUNT,
     COUNT_SHARE,
@@ -35,35 +37,33 @@ from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.exponential import LEAST_POWER, MOST_CANDIDATES, CountExponents
-from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.privacy.exponential import MOST_CANDIDATES
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.workloads import Workload
-
-RATE_BITS = 28
-"""The bits of the integer learning rate: rounding lowers the rate by at most a hundred-millionth."""
-
-ROUNDING = 3e-9
-"""The relative amount subtracted from the learning rate before rounding, so that float errors never raise a cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DualQuery(Mechanism):
     r"""DualQuery (Gaboardi et al. 2014): a game between a query player and a data player.
 
-    The query player samples cells that the records so far answer badly; the data player adds a record. The workload
-    consists of every cell of its marginals and the negation of each cell; an item with other queries counts as its
-    marginal. At step t = 0, 1, ..., T - 1 a query (cell or negation) q is drawn `samples` times from
+    The query player samples queries that the records so far answer badly; the data player adds a record. The queries
+    are those of the workload (the cells of a marginal, prefixes, any `Kron` or matrix on a marginal) and the negation
+    of each. The queries of an item are divided by its largest entry, so that a record counts for 1 at most; entries
+    that are then no integers are rounded to 12 bits. Weights have no effect. At step t = 0, 1, ..., T - 1 a query or
+    negation q is drawn `samples` times from
 
     .. math:: Q^{(t)}_q \propto \exp\Bigl(\eta \sum_{s<t} (a_q - q(x_s))\Bigr),
 
-    where a are the true answers divided by N. Mixed-integer programming then finds the record x_t with the largest sum
-    of answers to the sampled queries (`pgmest.mechanisms.dual_query.best_record`).
+    where a are the true answers divided by N. Then the record x_t with the largest sum of answers to the sampled
+    queries is found (`pgmest.mechanisms.dual_query.best_record`): for cells by mixed-integer programming, for other
+    queries by max-product on the junction tree of the sampled queries.
 
     *Privacy.* Only the sampling reads the data; the records are functions of the samples. N is public, or a noisy count
     that costs 2 % of the budget, fixed before the first step. An individual of k records moves each a_q by at most
-    k / N, so each exponent of step t by at most eta t k / N, and the difference of two exponents by at most
-    b_t = 2 eta t k / N. A draw with probabilities proportional to such exponentials has bounded range b_t: it is b_t-DP
-    and b_t^2 / 8-zCDP (Cesar, Rogers 2021), like the exponential mechanism with epsilon = b_t. The composition is:
+    k / N (by 2 k / N if records are replaced and entries have both signs; k stands for 2 k then), so each exponent of
+    step t by at most eta t k / N, and the difference of two exponents by at most b_t = 2 eta t k / N. A draw with
+    probabilities proportional to such exponentials has bounded range b_t: it is b_t-DP and b_t^2 / 8-zCDP (Cesar,
+    Rogers 2021), like the exponential mechanism with epsilon = b_t. The composition is:
 
     - pure: epsilon = samples * sum_t b_t = eta samples T (T - 1) k / N, the paper's own bound;
     - zCDP: rho = samples * sum_t b_t^2 / 8 = eta^2 samples (T - 1) T (2 T - 1) k^2 / (12 N^2), which implies more
@@ -89,12 +89,13 @@ class DualQuery(Mechanism):
         estimator: "pgm" or "original".
         max_iterations: the most iterations of the "pgm" estimate, each about fifty passes over the cells. More
             iterations approach the maximum of the likelihood, which need not be closer to the truth.
-        max_megabytes: the largest junction tree of "pgm", 8 bytes a cell.
-        time_limit: the seconds for finding one record, after which a greedy search may replace it;
-            `result.details["greedy_records"]` counts the replaced records.
+        max_megabytes: the largest junction tree of "pgm", 8 bytes a cell, and of max-product in one step.
+        time_limit: the seconds for finding one record among cells, after which a greedy search may replace it. A
+            greedy search also replaces a max-product that is too large; `result.details["greedy_records"]` counts both.
 
     Raises:
-        ArgumentError: if a parameter is not valid or the workload has too many cells.
+        ArgumentError: if a parameter is not valid, or the workload has too many queries or only queries of zeros.
+        QueryError: before anything is spent, if an item is a LinearOperator, whose entries are not known.
         ModelTooLarge: before anything is spent, if the junction tree of "pgm" exceeds `max_megabytes`.
     """
 
@@ -107,28 +108,31 @@ class DualQuery(Mechanism):
     max_megabytes: float = parameter(MODEL_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
+    uses: ClassVar[str] = "queries"
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
-        layout = _layout(curator, workload)
+        queries = WorkloadRows.of(curator.domain, workload)
+        rows, reach = queries.rows, queries.reach(curator.neighbors)
         if self.estimator == "pgm":
             ruled = [rule.attributes for rule in curator.structural_zeros]
-            JunctionTree.from_cliques(curator.domain, [*layout.cliques, *ruled]).check_size(self.max_megabytes)
-        if 2 * layout.cells > MOST_CANDIDATES:
-            raise ArgumentError.of("workload", workload, f"one of {MOST_CANDIDATES // 2} cells at most")
+            JunctionTree.from_cliques(curator.domain, [*rows.layout.cliques, *ruled]).check_size(self.max_megabytes)
+        if 2 * rows.count > MOST_CANDIDATES:
+            raise ArgumentError.of("workload", workload, f"one of {MOST_CANDIDATES // 2} queries at most")
         total = curator.public_total or max(1.0, curator.count(curator.budget * COUNT_SHARE).values.item())
-        steps, eta = self.schedule(curator.remaining, total, curator.neighbors.records)
-        game = _Game(layout, eta, total, steps)
+        moved = reach / queries.units
+        steps, eta = self.schedule(curator.remaining, total, moved)
+        game = Game(rows, eta, total, steps, queries.units)
         exact = 0
         for step in range(steps):
-            spend = self._cost(curator, eta, step, total)
+            spend = curator.remaining if step == steps - 1 else self._cost(curator, eta, step, total / moved)
             try:
-                queries = self._sample(curator, game, curator.remaining if step == steps - 1 else spend, rng)
+                sampled = self._sample(curator, game, reach, spend, rng)
             except KeyboardInterrupt:
                 if step < 2:
                     raise
                 break
-            record, proven = best_record(curator.domain, game.cells(queries), rng, self.time_limit)
-            game.play(queries, record)
+            record, proven = self._best_record(game, sampled, rng)
+            game.play(sampled, record)
             exact += proven
         made = len(game.queries)
         details = {"steps": made, "planned_steps": steps, "eta": eta, "samples": self.samples}
@@ -136,15 +140,15 @@ class DualQuery(Mechanism):
         details |= {"exact_records": exact, "greedy_records": made - exact, "transcript": transcript}
         return Outcome(self._estimate(transcript, curator.structural_zeros), details)
 
-    def schedule(self, budget: Budget, total: float, records: int = 1) -> tuple[int, float]:
+    def schedule(self, budget: Budget, total: float, moved: float = 1) -> tuple[int, float]:
         """Return the number of steps and the learning rate that spend exactly this budget.
 
         Args:
             budget: an Epsilon or a Rho.
             total: N, the number of records.
-            records: k, the most records of one individual.
+            moved: the most by which one individual moves an answer, in counts: k, or 2 k.
         """
-        scaled = total / records
+        scaled = total / moved
         if self.steps is not None:
             return self.steps, _rate(budget, self.steps, self.samples, scaled)
         steps = 2
@@ -152,23 +156,28 @@ class DualQuery(Mechanism):
             steps += 1
         return steps, _rate(budget, steps, self.samples, scaled)
 
-    def _cost(self, curator: Curator, eta: float, step: int, total: float) -> Budget:
-        """Return the cost of the draws of one step."""
-        bounded_range = 2 * eta * step * curator.neighbors.records / total
+    def _cost(self, curator: Curator, eta: float, step: int, scaled: float) -> Budget:
+        """Return the cost of the draws of one step; `scaled` is N divided by the most that an answer moves."""
+        bounded_range = 2 * eta * step / scaled
         if isinstance(curator.budget, Epsilon):
             return Epsilon(self.samples * bounded_range)
         return Rho(self.samples * bounded_range**2 / 8)
 
-    def _sample(self, curator: Curator, game: _Game, spend: Budget, rng: np.random.Generator) -> np.ndarray:
+    def _sample(self, curator: Curator, game: Game, reach: int, spend: Budget, rng: np.random.Generator) -> np.ndarray:
         """Draw the queries of the next step. The first step draws uniformly, which costs nothing."""
-        if not game.queries:
-            return rng.integers(2 * game.layout.cells, size=self.samples)
-        made = len(game.queries)
-        moved = game.rate * made * curator.neighbors.records
-        candidates, label = 2 * game.layout.cells, f"step {made}: {self.samples} queries"
+        made, candidates = len(game.queries), 2 * game.rows.count
+        if not made:
+            return rng.integers(candidates, size=self.samples)
+        moved, label = game.rate * made * reach, f"step {made}: {self.samples} queries"
         return np.array(
             curator.draw(game.exponents(), candidates, moved, game.unit_power, self.samples, spend, label=label)
         )
+
+    def _best_record(self, game: Game, sampled: np.ndarray, rng: np.random.Generator) -> tuple[dict[str, int], bool]:
+        """Return the record with the largest sum of answers to the sampled queries, and whether that is proven."""
+        if game.rows.cells_only:
+            return best_record(game.rows.domain, game.cells(sampled), rng, self.time_limit)
+        return best_record_of_tables(game.rows.domain, game.gains(sampled), rng, self.max_megabytes)
 
     def _estimate(self, transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Any:
         if self.estimator == "original":
@@ -194,10 +203,10 @@ def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule], max_me
     """
     share = transcript.total / transcript.records.records
     stddev = transcript.total / math.sqrt(transcript.records.records)
-    tables = transcript.records.project_many(transcript.cliques)
+    cliques = transcript.layout.cliques
+    tables = transcript.records.project_many(cliques)
     taken = [
-        LinearMeasurement(table.values * share, clique, stddev)
-        for clique, table in zip(transcript.cliques, tables, strict=True)
+        LinearMeasurement(table.values * share, clique, stddev) for clique, table in zip(cliques, tables, strict=True)
     ]
     return estimate(
         taken,
@@ -216,60 +225,3 @@ def _rate(budget: Budget, steps: int, samples: int, total: float) -> float:
         return budget.epsilon * total / (samples * steps * (steps - 1))
     assert isinstance(budget, Rho)
     return math.sqrt(12 * budget.rho / (samples * (steps - 1) * steps * (2 * steps - 1))) * total
-
-
-def _layout(curator: Curator, workload: Workload | None) -> Layout:
-    """Return the marginals of the workload, each set of attributes once."""
-    cliques = cliques_of(workload, curator.domain)
-    return Layout.of(curator.domain, {frozenset(clique): clique for clique in reversed(cliques)}.values())
-
-
-class _Game:
-    """The state of the game: the sampled queries and the synthetic records of all steps.
-
-    The exponents eta (t a_q - sum_s q(x_s)) are integers in units of 2^unit_power. `rate`, which is eta / N rounded
-    down, counts for each step and each private record in the cell of q, and N times `rate` for each synthetic record.
-    """
-
-    def __init__(self, layout: Layout, eta: float, total: float, steps: int):
-        self.layout, self.queries = layout, []
-        bits = max(8, min(RATE_BITS, 60 - math.frexp(total)[1] - steps.bit_length()))
-        self.unit_power = min(0, max(LEAST_POWER, math.frexp(eta / total)[1] - bits))
-        self.rate = max(1, math.floor(math.ldexp(eta / total, -self.unit_power) * (1 - ROUNDING)))
-        self._eta, self._total = math.ldexp(self.rate, self.unit_power) * total, total
-        self._records: list[list[int]] = []
-        self._taken = np.zeros(layout.cells, dtype=np.int64)  # the number of synthetic records in each cell
-
-    def exponents(self) -> CountExponents:
-        """Return the exponents of the next step's queries: the cells, then their negations."""
-        taken = round(self.rate * self._total) * self._taken
-        return CountExponents(self.layout.cliques, self.rate * len(self._records), taken)
-
-    def cells(self, queries: np.ndarray) -> list[WeightedCell]:
-        """Return the sampled cells, weighted by their number of samples minus that of their negations."""
-        signs = np.where(queries < self.layout.cells, 1.0, -1.0)
-        places, inverse = np.unique(queries % self.layout.cells, return_inverse=True)
-        weights = np.bincount(inverse.reshape(-1), signs)
-        return [self._cell(int(place), weight) for place, weight in zip(places, weights, strict=True) if weight]
-
-    def _cell(self, place: int, weight: float) -> WeightedCell:
-        position = int(np.searchsorted(self.layout.offsets, place, side="right")) - 1
-        clique, shape = self.layout.cliques[position], self.layout.domains[position].shape
-        codes = np.unravel_index(place - self.layout.offsets[position], shape)
-        return WeightedCell(clique, tuple(int(code) for code in codes), float(weight))
-
-    def play(self, queries: np.ndarray, record: dict[str, int]) -> None:
-        """Record the sampled queries and the synthetic record of a step."""
-        self.queries.append(queries)
-        self._records.append([record[name] for name in self.layout.domain])
-        self._taken[cells_of_records(self._dataset(self._records[-1:]), self.layout)] += 1
-
-    def transcript(self) -> DualQueryTranscript:
-        """Return the public outcome of the game."""
-        queries = np.array(self.queries)
-        return DualQueryTranscript(
-            self._dataset(self._records), self.layout.cliques, queries, self._eta, self._total, negations=True
-        )
-
-    def _dataset(self, records: Sequence[Sequence[int]]) -> Dataset:
-        return Dataset.from_codes(np.array(records), self.layout.domain)

@@ -10,11 +10,11 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, ChargeError, ModelTooLarge
 from pgmest.evaluation.workload_error import workload_error
 from pgmest.losses.dual_query import DualQueryLoss
+from pgmest.losses.query_rows import QueryRows
 from pgmest.mechanisms import DualQuery
 from pgmest.mechanisms.dual_query import dual_query
-from pgmest.mechanisms.dual_query.dual_query import _Game
+from pgmest.mechanisms.dual_query.game import Game
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho, audit, exponential
-from pgmest.tables.clique_vector import Layout
 from tests.privacy.interrupted import interrupted_after
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4})
@@ -50,7 +50,7 @@ def test_the_schedule_is_that_of_the_formulas():
     steps, eta = one.schedule(Epsilon(1.0), 50_000)
     assert 2 * 50 * steps * (steps - 1) / 50_000 <= 1 < 2 * 50 * (steps + 1) * steps / 50_000
     assert eta * 50 * steps * (steps - 1) / 50_000 == pytest.approx(1.0)
-    steps, eta = one.schedule(Rho(0.05), 50_000, records=2)
+    steps, eta = one.schedule(Rho(0.05), 50_000, moved=2)
     each = [(2 * eta * t * 2 / 50_000) ** 2 / 8 for t in range(steps)]
     assert 50 * sum(each) == pytest.approx(0.05)
     assert eta >= 2.0
@@ -68,15 +68,15 @@ def test_the_pure_cost_is_that_of_the_transcript():
 
 def test_queries_are_drawn_with_the_probabilities_of_the_likelihood():
     data = records(500)
-    layout = Layout.of(DOMAIN, CLIQUES)
-    game = _Game(layout, eta=1.5, total=500.0, steps=10)
+    rows = QueryRows(DOMAIN, CLIQUES)
+    game = Game(rows, eta=1.5, total=500.0, steps=10)
     for code in range(3):
         game.play(np.zeros(4, int), {"a": code, "b": 1, "c": 0})
     places = exponential.draw(game.exponents()(data), game.unit_power, 20_000, random.Random(0).randrange)
-    drawn = np.bincount(places, minlength=2 * layout.cells)
+    drawn = np.bincount(places, minlength=2 * rows.count)
     truth = pg.CliqueVector(DOMAIN, {clique: data.project(clique) for clique in CLIQUES})
     expected = []
-    for query in range(2 * layout.cells):
+    for query in range(2 * rows.count):
         game.play(np.full(4, query), {"a": 0, "b": 0, "c": 0})
         with_query = DualQueryLoss(game.transcript()).value(truth)
         game.queries.pop()
@@ -87,9 +87,9 @@ def test_queries_are_drawn_with_the_probabilities_of_the_likelihood():
 
 
 def test_each_record_is_the_best_for_its_queries():
-    layout = Layout.of(DOMAIN, CLIQUES)
-    game = _Game(layout, eta=1.0, total=10.0, steps=2)
-    cells = game.cells(np.array([0, 0, 7, 7 + layout.cells, layout.cells + 3]))
+    rows = QueryRows(DOMAIN, CLIQUES)
+    game = Game(rows, eta=1.0, total=10.0, steps=2)
+    cells = game.cells(np.array([0, 0, 7, 7 + rows.count, rows.count + 3]))
     assert [(cell.clique, cell.codes, cell.weight) for cell in cells] == [
         (("a", "b"), (0, 0), 2.0),
         (("a", "b"), (1, 1), -1.0),
@@ -147,12 +147,6 @@ def test_results_sample_records_and_scale_to_the_total():
     assert result.sample(17, seed=0).records == 17
 
 
-def test_queries_count_as_their_marginals():
-    prefixes = pg.workloads.prefixes(DOMAIN, [("b", "a"), ("a", "b")], ["a"])
-    result = mechanism(estimator="original").fit(records(), prefixes, seed=0, progress=False)
-    assert result.details["greedy_records"] == 0
-
-
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
@@ -199,8 +193,8 @@ def test_an_audit_does_not_contradict_the_ledger_and_catches_a_rate_too_high(mon
         return audited.fit(data, [("b",)], seed=seed, progress=False)
 
     assert 0.1 < audit(run, HERE, THERE, statistic=fitting, trials=TRIALS).epsilon <= 3.0
-    game, draw = dual_query._Game, Curator.draw
-    monkeypatch.setattr(dual_query, "_Game", lambda layout, eta, *rest: game(layout, 10 * eta, *rest))
+    game, draw = dual_query.Game, Curator.draw
+    monkeypatch.setattr(dual_query, "Game", lambda rows, eta, *rest: game(rows, 10 * eta, *rest))
     with pytest.raises(ChargeError, match="please report"):
         run(HERE, 0)
 
