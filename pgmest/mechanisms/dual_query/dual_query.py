@@ -60,7 +60,7 @@ class DualQuery(Mechanism):
 
     *Privacy.* Only the sampling reads the data; the records are functions of the samples. N is public, or a noisy count
     that costs 2 % of the budget, fixed before the first step. An individual of k records moves each a_q by at most
-    k / N (by 2 k / N if records are replaced and entries have both signs; k stands for 2 k then), so each exponent of
+    k / N (by 2 k / N if records are replaced and entries have both signs; read 2 k for k then), so each exponent of
     step t by at most eta t k / N, and the difference of two exponents by at most b_t = 2 eta t k / N. A draw with
     probabilities proportional to such exponentials has bounded range b_t: it is b_t-DP and b_t^2 / 8-zCDP (Cesar,
     Rogers 2021), like the exponential mechanism with epsilon = b_t. The composition is:
