@@ -18,7 +18,8 @@ import numpy as np
 from pgmest.sampling.clique_tables import CliqueTable, held, project
 from pgmest.sampling.facts import Facts, positions
 from pgmest.sampling.moves import Moves
-from pgmest.sampling.repair import ChangingTable, FactRows, repair
+from pgmest.sampling.parts import repair_parts
+from pgmest.sampling.repair import ChangingTable, FactRows
 from pgmest.sampling.rounding import Network, parent_totals, round_tables
 from pgmest.sampling.swaps import replace_records
 from pgmest.tables.domain import Clique, Domain
@@ -59,7 +60,7 @@ def controlled_tables(
     if _off(domain, tables, made, scale, Facts.outside).size:
         generator = np.random.default_rng(int(state[0]))
         changing, facts = _changing(domain, tables, made, expected, scale)
-        repair(changing, facts, generator)
+        repair_parts(changing, facts, generator)
     unmet = _off(domain, tables, made, scale, Facts.unmet)
     return round_tables(domain, tables, networks, [table.weights for table in tables], n, state, made), unmet
 
@@ -152,7 +153,7 @@ def controlled_counts(
         rows = [FactRows(one.matrix, *one.ends(scale)) for one, _ in facts]
         possible = weights > 0.0
         table = ChangingTable(counts, expected.reshape(-1), possible, classes.reshape(-1), about, together)
-        repair([table], rows, generator)
+        repair_parts([table], rows, generator)
     return counts.astype(np.int64), off(Facts.unmet)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 import pgmest as pg
-from pgmest.sampling import controlled, repair
+from pgmest.sampling import controlled, parts, repair
 from pgmest.sampling.facts import Facts, UnmetFactsWarning, exact_facts
 from pgmest.sampling.sampler import Sampler
 from pgmest.tables.domain import Domain
@@ -277,7 +277,7 @@ def test_exact_totals_of_all_attributes_need_no_integer_program(monkeypatch, rec
     model = pg.estimate(measurements, sizes, total=records)
     plain = pg.Model(model.potentials, model.total, facts=())
     assert misses(measurements, plain.sample(seed=0)).max() > 0
-    monkeypatch.setattr(controlled, "repair", None)
+    monkeypatch.setattr(controlled, "repair_parts", None)
     for seed in range(5):
         data = model.sample(seed=seed)
         assert misses(measurements, data).max() == 0
@@ -296,6 +296,56 @@ def test_the_integer_program_alone_holds_facts_and_changes_little(monkeypatch, s
     assert misses(measurements, data).max() == 0
     for clique in model.junction_tree.cliques:
         assert np.abs(data.project(clique).values - model.project(clique).values).max() < 4
+
+
+def zone_margins(rng, zones, sizes, records, error=0):
+    """Return exact margins of a table by zone, perhaps wrong ones, and a noisy table that joins all attributes."""
+    domain = Domain({"zone": zones, **sizes})
+    columns = [rng.choice(size, records, p=rng.dirichlet(np.ones(size))) for size in domain.shape]
+    data = pg.Dataset.from_codes(np.stack(columns, axis=1), domain)
+    made = []
+    for name in sizes:
+        table = data.project(("zone", name)).values
+        if error:
+            table = np.maximum(
+                table + rng.integers(-error, error + 1, table.shape) * (rng.random(table.shape) < 0.1), 0
+            )
+        made.append(pg.LinearMeasurement.exact(table, ("zone", name)))
+    joint = data.project(tuple(sizes)).values
+    return domain, made, pg.LinearMeasurement(joint + rng.normal(0.0, 3.0, joint.shape), tuple(sizes), 3.0)
+
+
+def test_four_margins_by_zone_hold_zone_by_zone(monkeypatch):
+    """The margins of a zone are no matter of another one, so no integer program has the cells of two zones."""
+    domain, exact, noisy = zone_margins(np.random.default_rng(0), 20, {"a": 4, "b": 5, "c": 3, "d": 3}, 2000)
+    model, cells = pg.estimate([*exact, noisy], domain), []
+
+    def counted(tables, facts, generator):
+        cells.append(sum(table.number for table in tables))
+        return repair.repair(tables, facts, generator)
+
+    monkeypatch.setattr(parts, "repair", counted)
+    assert misses(exact, model.sample(seed=0)).max() == 0
+    assert cells
+    assert max(cells) <= 4 * 5 * 3 * 3
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0, 1, 3]), st.sampled_from([1, 20, 200]))
+def test_margins_by_zone_are_missed_by_the_least(calibrated, seed, zones, error, records):
+    rng = np.random.default_rng(seed)
+    sizes = {name: int(rng.integers(1, 4)) for name in "abcd"[: rng.integers(2, 5)]}
+    domain, exact, _ = zone_margins(rng, zones, sizes, records, error)
+    table = rng.normal(0.0, 1.0, domain.shape)
+    table[rng.random(domain.shape) < rng.choice([0.0, 0.3])] = -np.inf
+    table.flat[0] = 0.0
+    model = calibrated(dict(domain), [tuple(domain)], {tuple(domain): table})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = Sampler(model.oracle, exact_facts(exact), records).draw(records, seed=seed)
+    assert data.records == records
+    assert misses(exact, data).sum() == pytest.approx(least_miss(model, exact, records), abs=1e-6)
+    assert (data.project(domain).values[model.joint.values == 0] == 0).all()
 
 
 # -- what facts say about margins -------------------------------------------------------------------------------------
