@@ -1,11 +1,13 @@
 """Code books: values that a schema takes from a file, `values: {file: codes.csv, column: code}`.
 
+With `levels: [chapter, block]` these columns of the file are the levels of the values, from the coarsest to the finest.
 They are read when the schema is, and stand in its description from then on, so that models and copies of the schema
 need no file.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.table_file import OPTIONS, TableFile
+from pgmest.data.values import Values
 from pgmest.errors import PgmestError, listed
 from pgmest.schema.notation import INTEGER, REAL, SchemaNode
 from pgmest.schema.readings import text_of
@@ -38,17 +41,20 @@ def with_code_books(node: SchemaNode) -> SchemaNode:
 def _read(name: str, column: SchemaNode) -> SchemaNode:
     if not isinstance(column.value, dict):
         return column
-    found = {
-        key: _values(column.value[key].called(f"column '{name}': {key}"))
-        for key in LISTS
-        if key in column.value and isinstance(column.value[key].value, dict)
-    }
+    found: dict[str, SchemaNode] = {}
+    for key in LISTS:
+        if key in column.value and isinstance(column.value[key].value, dict):
+            node = column.value[key].called(f"column '{name}': {key}")
+            found[key], levels = _values(node)
+            if levels is not None and "hierarchy" in column.value:
+                node.fail("has levels, and the column has hierarchy: leave one of them out.")
+            found |= {} if levels is None else {"hierarchy": levels}
     return replace(column, value={**column.value, **found}) if found else column
 
 
-def _values(node: SchemaNode) -> SchemaNode:
-    """Return the list of values in a file."""
-    fields = node.fields(("file", "column", *OPTIONS), ("file",))
+def _values(node: SchemaNode) -> tuple[SchemaNode, SchemaNode | None]:
+    """Return the list of values in a file, and the groups of its levels if it names some."""
+    fields = node.fields(("file", "column", "levels", *OPTIONS), ("file",))
     path = Path(node.source).parent / fields["file"].text()
     wanted = fields["column"].text() if "column" in fields else None
     try:
@@ -60,14 +66,60 @@ def _values(node: SchemaNode) -> SchemaNode:
     if not names or (wanted is not None and wanted not in names):
         node.fail(f"cannot be read: {path} has no column '{wanted}'; its columns are: {listed(names)}.")
     column = names[0] if wanted is None else wanted
-    items: list[Any] = [item for piece in pieces for item in piece[column].with_nulls().tolist()]
+    items = _items(pieces, column)
     texts = [text_of(item) or "" for item in items]
     while texts and not texts[-1]:  # blank lines at the end
         texts.pop()
     if not texts:
         node.fail(f"cannot be used: the column '{column}' of {path} has no values.")
     _check(node, f"the column '{column}' of {path}", texts)
-    return replace(node, value=[replace(node, value=value) for value in _typed(items[: len(texts)], texts)])
+    values = [replace(node, value=value) for value in _typed(items[: len(texts)], texts)]
+    listed_values = replace(node, value=values)
+    if "levels" not in fields:
+        return listed_values, None
+    levels = [item.text() for item in fields["levels"].items()]
+    for name in levels:
+        if name not in names or name == column or levels.count(name) > 1:
+            fields["levels"].fail(
+                f"names '{name}'; levels are columns of {path} besides '{column}', each once: {listed(names)}."
+            )
+    if not levels:
+        fields["levels"].fail(f"names no column of {path}; they are: {listed(names)}.")
+    groups = {name: [text_of(item) or "" for item in _items(pieces, name)[: len(texts)]] for name in levels}
+    _check_levels(node, path, groups)
+    found: dict[str, dict[str, list[SchemaNode]]] = {name: {} for name in levels}
+    for name, labels in groups.items():
+        for label, value in zip(labels, values, strict=True):
+            found[name].setdefault(label, []).append(value)
+    lists = {
+        name: replace(node, value={label: replace(node, value=some) for label, some in groups.items()})
+        for name, groups in found.items()
+    }
+    return listed_values, replace(node, value=lists)
+
+
+def _items(pieces: list[dict[str, Values]], column: str) -> list[Any]:
+    return [item for piece in pieces for item in piece[column].with_nulls().tolist()]
+
+
+def _check_levels(node: SchemaNode, path: Path, groups: dict[str, list[str]]) -> None:
+    """Raise SchemaError if a record has no group, or a group lies in two of a coarser level; counted from 1."""
+    for name, labels in groups.items():
+        if "" in labels:
+            node.fail(
+                f"cannot be used: the column '{name}' of {path} has no group in record {labels.index('') + 1}. Fill it "
+                "in; a group of its own may have the text of the value."
+            )
+    for coarse, fine in itertools.pairwise(groups):
+        first: dict[str, int] = {}
+        for number, (above, label) in enumerate(zip(groups[coarse], groups[fine], strict=True)):
+            before = first.setdefault(label, number)
+            if groups[coarse][before] != above:
+                node.fail(
+                    f"cannot be used: levels of {path} are not nested: {label!r} of '{fine}' lies in "
+                    f"{groups[coarse][before]!r} of '{coarse}' (record {before + 1}) and in {above!r} (record "
+                    f"{number + 1}). Give the levels from the coarsest to the finest, and each group one parent."
+                )
 
 
 def _check(node: SchemaNode, where: str, texts: list[str]) -> None:

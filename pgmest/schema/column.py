@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import abc
 import reprlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,11 +19,13 @@ from pgmest.data.values import Values
 from pgmest.errors import DataError
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import code_of, text_of
+from pgmest.tables.domain import Domain
+from pgmest.tables.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
     from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 
-COMMON_KEYS = ("type", "missing", "outside")
+COMMON_KEYS = ("type", "missing", "outside", "hierarchy")
 
 FATES = ("foreseen", "missing", "unreadable", "outside")
 """The fates of a value: the schema foresees it; it is missing, or a marker of missing values; it cannot be read as the
@@ -63,6 +65,7 @@ class SchemaColumn(abc.ABC):
         markers: texts that mean a missing value, besides an empty field.
         outside: what becomes of a value that is not foreseen: "clip", "other", "missing" or "error".
         place: where the schema describes the column, for errors.
+        hierarchy: the levels of its codes, as it is coded; None without any.
     """
 
     name: str
@@ -70,6 +73,7 @@ class SchemaColumn(abc.ABC):
     markers: frozenset[str]
     outside: str
     place: str
+    hierarchy: Hierarchy | None = field(default=None, kw_only=True)
 
     @property
     @abc.abstractmethod
@@ -205,6 +209,14 @@ class SchemaColumn(abc.ABC):
         known, numbers = dict.fromkeys(self.markers, 0), dict.fromkeys(filter(could_be_written, self.markers), 0)
         found = [code_of(text_of(value), known, {}, numbers) == 0 for value in distinct]
         return np.array(found, dtype=bool)[positions]
+
+
+def domain_of(columns: Iterable[SchemaColumn]) -> Domain:
+    """Return the attributes that columns make, with their hierarchies."""
+    columns = tuple(columns)
+    domain = Domain({column.name: column.size for column in columns})
+    hierarchies = [column.hierarchy for column in columns if column.hierarchy is not None]
+    return domain.with_hierarchies(*hierarchies) if hierarchies else domain
 
 
 def gap_keys(fields: dict[str, SchemaNode]) -> tuple[bool, frozenset[str]]:

@@ -18,7 +18,7 @@ from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
 from pgmest.schema.bins import bin_expression
 from pgmest.schema.categorical import Categorical
-from pgmest.schema.column import SchemaColumn
+from pgmest.schema.column import SchemaColumn, domain_of
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.engine_frames import kept_apart, within_limits
 from pgmest.schema.grid import Grid
@@ -27,7 +27,6 @@ from pgmest.schema.later import Later
 from pgmest.schema.related import RelatedColumn
 from pgmest.schema.total import Total
 from pgmest.schema.unit import Persons, Unit, bounded, person_in_engine
-from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -67,7 +66,7 @@ def _dataset(
         rows = persons.kept(keys, unit.at_most, key)
         whole = [column[rows] for column in whole]
     at_most, person = (unit.at_most, unit.column) if unit else (None, None)
-    return Dataset.from_codes(whole, _domain(columns), trusted=True, records_per_person=at_most, unit_column=person)
+    return Dataset.from_codes(whole, domain_of(columns), trusted=True, records_per_person=at_most, unit_column=person)
 
 
 def codes_of_pieces(
@@ -102,10 +101,6 @@ def _takes_gaps_for_values(column: SchemaColumn) -> bool:
     return not (column.missing or other or column.outside == "error" or isinstance(column, Total | RelatedColumn))
 
 
-def _domain(columns: Sequence[SchemaColumn]) -> Domain:
-    return Domain({column.name: column.size for column in columns})
-
-
 def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.LazyFrame[Any], key: bytes) -> Dataset:
     """Return a dataset whose codes are expressions that the engine computes."""
     frame = within_limits(frame)
@@ -130,10 +125,10 @@ def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.
                 column.refuse(value, None)
         coded.append(code.alias(column.name))
     if unit is None:
-        return LazyDataset.of_lazy(frame.select(*coded), _domain(columns))
+        return LazyDataset.of_lazy(frame.select(*coded), domain_of(columns))
     names = [column.name for column in columns]
     held = bounded(frame.select(*coded, unit.column), unit.column, names, unit.at_most, key)
-    return LazyDataset.of_lazy(held, _domain(columns), records_per_person=unit.at_most, unit_column=unit.column)
+    return LazyDataset.of_lazy(held, domain_of(columns), records_per_person=unit.at_most, unit_column=unit.column)
 
 
 class Read(NamedTuple):

@@ -20,10 +20,11 @@ from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
 from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
 from pgmest.schema.code_book import with_code_books
-from pgmest.schema.column import SchemaColumn
+from pgmest.schema.column import SchemaColumn, domain_of
 from pgmest.schema.column_types import column_of
 from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.frame_types import LIBRARIES, FrameTypes
+from pgmest.schema.hierarchies import with_hierarchies
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
 from pgmest.schema.sums import Sum
@@ -157,7 +158,8 @@ class Schema:
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
         unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
         file = file_options(fields["file"]) if "file" in fields else {}
-        made = cls(found.columns, found.zeros, node.source, drafted, unit, file=file, bought=bought)
+        coded = with_hierarchies(found.columns, fields["columns"].mapping(), found.zeros, bought)
+        made = cls(coded, found.zeros, node.source, drafted, unit, file=file, bought=bought)
         return replace(
             made,
             description=node.plain(),
@@ -183,7 +185,7 @@ class Schema:
             SchemaError: something of a column is yet to be bought.
         """
         self.check_settled()
-        return Domain({column.name: column.size for column in self.columns})
+        return domain_of(self.columns)
 
     def check_settled(self) -> None:
         """Raise SchemaError if anything is still to be bought.
@@ -271,7 +273,17 @@ class Schema:
         return evidence(self, given)
 
     def labels(self, name: str) -> list[str]:
-        """Return the label of each code of an attribute, such as ["0..9", "10..19", "missing"]."""
+        """Return the label of each code of an attribute, or of each group of a level, such as "diagnosis@chapter".
+
+        >>> Schema.parse("columns: {age: {type: integer, min: 0, max: 19, width: 10, missing: true}}").labels("age")
+        ['0..9', '10..19', 'missing']
+
+        Raises:
+            UnknownAttributeError: the schema has no such attribute or level.
+        """
+        domain = self.domain
+        if domain.names_levels(name):
+            return list(domain.group_labels(name))
         column = self.column(name)
         return [*column.labels(), *(["missing"] if column.missing else [])]
 

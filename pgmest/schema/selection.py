@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pgmest.errors import ArgumentError, DuplicateAttributeError, SchemaError, UnknownAttributeError, listed
+from pgmest.schema.hierarchies import as_lists
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -26,7 +27,7 @@ def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
         raise DuplicateAttributeError.of(names, "select")
     if not names:
         raise SchemaError("select needs at least one column of the schema.")
-    described = {name: schema.description["columns"][name] for name in names if name != weight}
+    described = {name: _alone(schema, name) for name in names if name != weight}
     kept = [one for item in schema.description.get("constraints", ()) for one in _kept(schema, item, names)]
     description = {**schema.description, "columns": described}
     description.pop("constraints", None)
@@ -36,6 +37,15 @@ def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
     if not schema.bought:
         _check_codes(schema, part, names)
     return replace(part, source=schema.source, drafted=schema.drafted, marked_lines=schema.marked_lines)
+
+
+def _alone(schema: Schema, name: str) -> dict[str, Any]:
+    """Return the description of a column without reference to others, whose constraints may not be kept."""
+    described = schema.description["columns"][name]
+    hierarchy = described.get("hierarchy")
+    if not isinstance(hierarchy, dict) or not isinstance(hierarchy.get("columns"), list):
+        return described
+    return {**described, "hierarchy": as_lists(next(one for one in schema.columns if one.name == name))}
 
 
 def _kept(schema: Schema, item: dict[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -41,6 +41,7 @@ from pgmest.privacy.selection import STEPS, noise_scale
 from pgmest.schema.bought import DEFAULT_BINS, NOTHING, BoughtColumn
 from pgmest.schema.categorical import written
 from pgmest.schema.column import SchemaColumn
+from pgmest.schema.hierarchies import with_values
 from pgmest.schema.schema import Schema
 from pgmest.schema.texts import Texts
 from pgmest.synthesizer.bought_grids import Edge, Scale, scale_of
@@ -262,7 +263,9 @@ def _listed(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict
         words = f"THE NOISE HID WHICH of {len(column.among)} values occur, but one: spend more on them"
     texts = set(map(written, kept))  # aliases of the other values would make the description invalid
     aliases = {value: others for value, others in column.plain("aliases", {}).items() if value in texts}
-    return column.described(values=kept, aliases=aliases or None), words
+    others = [] if column.plain("other") is None else [written(column.plain("other"))]
+    hierarchy = with_values(column.plain("hierarchy"), [*texts, *others])
+    return column.described(values=kept, aliases=aliases or None, hierarchy=hierarchy), words
 
 
 def _frequent(curator: Curator, column: BoughtColumn, spend: Budget, delta: float) -> tuple[dict[str, Any], str]:

@@ -124,6 +124,15 @@ class Domain(Mapping[str, int]):
             )
         return NamedLevel(name, found[0], self._hierarchies[found[0]].groups(found[1]))
 
+    def group_labels(self, name: str) -> tuple[str, ...]:
+        """Return the label of each group of a level such as "diagnosis@chapter".
+
+        Raises:
+            UnknownAttributeError: the domain has no such level.
+        """
+        attribute = self.level(name).attribute
+        return self._hierarchies[attribute].texts(name[len(attribute) + len(SEPARATOR) :])
+
     def names_levels(self, attributes: Any) -> bool:
         """Return whether some of the names are levels, not attributes, such as "diagnosis@chapter"."""
         names = (attributes,) if isinstance(attributes, str) else attributes

@@ -180,6 +180,10 @@ class Hierarchy:
         texts = self.labels.get(level)
         return str(group) if texts is None else texts[group]
 
+    def texts(self, level: str) -> tuple[str, ...]:
+        """Return the label of each group of a level, or their numbers as texts if the level has no labels."""
+        return self.labels.get(level) or tuple(map(str, range(self.size(level))))
+
     @cached_property
     def order(self) -> np.ndarray:
         """The codes in an order in which the values of every group are neighbors; shape (n,).
@@ -192,6 +196,28 @@ class Hierarchy:
             np.minimum.at(starts, groups, np.arange(len(groups)))
             first.append(starts[groups])
         return np.lexsort([np.arange(self.values), *first[::-1]])
+
+    def recoded(self, attribute: str, codes: np.ndarray) -> Hierarchy | None:
+        """Return the levels that a recoding of the values keeps, whose groups hold all values of a new code or none.
+
+        >>> Hierarchy("area", {"country": [0, 0, 1], "state": [0, 1, 2]}).recoded("area", np.array([0, 0, 1]))
+        Hierarchy of 'area': 2 values in 2 country
+
+        Args:
+            attribute: the name of the recoded attribute.
+            codes: the new code of each value, shape (n,), with none left out.
+
+        Returns:
+            the hierarchy; None if no level is kept.
+        """
+        kept: dict[str, np.ndarray] = {}
+        for name, groups in self.levels.items():
+            new = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+            new[codes] = groups
+            if np.array_equal(new[codes], groups):
+                kept[name] = new
+        labels = {name: texts for name, texts in self.labels.items() if texts is not None and name in kept}
+        return Hierarchy(attribute, kept, labels=labels) if kept else None
 
     def renamed(self, attribute: str) -> Hierarchy:
         """Return the same levels for an attribute of another name."""

@@ -137,8 +137,11 @@ class Transform:
 
     @cached_property
     def after(self) -> Domain:
-        """The attributes after the transform."""
-        return Domain({name: column.size for name, column in self.columns.items()})
+        """The attributes after the transform, with the levels of hierarchies that it keeps."""
+        domain, known = Domain({name: column.size for name, column in self.columns.items()}), self.before.hierarchies
+        single = {name: c for name, c in self.columns.items() if len(c.sources) == 1 and c.sources[0] in known}
+        found = [known[column.sources[0]].recoded(name, column.codes) for name, column in single.items()]
+        return domain.with_hierarchies(*(one for one in found if one is not None))
 
     @cached_property
     def _made_of(self) -> dict[str, Clique]:

@@ -317,3 +317,18 @@ def test_a_lifted_model_obeys_its_rules_and_keeps_what_was_known(case):
         before = lifted.project(column.sources).values.reshape(-1)
         recoded = np.bincount(column.codes.reshape(-1), before, minlength=column.size)
         assert recoded == pytest.approx(model.project((name,)).values, abs=1e-9)
+
+
+def test_levels_survive_a_recoding_that_merges_values_within_their_groups():
+    tree = pg.Hierarchy("area", {"country": ["a", "a", "b", "b"], "state": ["v", "w", "x", "x"]})
+    before = pg.Domain({"area": 4, "sex": 2}).with_hierarchies(tree)
+    sex = Column.same("sex", 2)
+    after = Transform(before, {"area": Column(["area"], [0, 0, 1, 2]), "sex": sex}).after
+    assert after.hierarchies == {"area": pg.Hierarchy("area", {"country": ["a", "b", "b"]})}
+    renamed = Transform(before, {"place": Column(["area"], [2, 1, 0, 0]), "sex": sex}).after
+    expected = pg.Hierarchy(
+        "place", {"country": [1, 0, 0], "state": [2, 1, 0]}, labels={"country": "ab", "state": "vwx"}
+    )
+    assert renamed.hierarchies == {"place": expected}
+    assert not Transform(before, {"area": Column(["area"], [0, 1, 1, 0]), "sex": sex}).after.hierarchies
+    assert not Transform(before, {"both": Column(["area", "sex"], [[0, 1], [2, 3], [4, 5], [6, 7]])}).after.hierarchies
