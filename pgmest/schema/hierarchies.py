@@ -7,7 +7,7 @@
     born: {type: date, ..., hierarchy: [year, month]}                   # or quarter, week, day, hour
     age: {type: integer, ..., hierarchy: {widths: [50, 10]}}
 
-The label for others and missing values are groups of their own at each level, unless a list names them. A hierarchy is
+At each level the label for others is a group, and missing values are one, unless a list names them. A hierarchy is
 public, like all of a schema: none is learned from records.
 """
 
@@ -110,7 +110,7 @@ def _listed(column: SchemaColumn) -> int:
 
 
 def _unused(label: str, taken: set[str | None]) -> str:
-    """Return the label of a group of its own, which no other group has."""
+    """Return a label for the group of one code that no other group has."""
     for text in (label, f"{label} (no value)" if label == MISSING else f"{label} (not listed)"):
         if text not in taken:
             return text
