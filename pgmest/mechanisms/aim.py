@@ -100,7 +100,7 @@ class AIM(Mechanism):
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         relevance = relevant_cliques(curator.domain, workload, self.max_cells)
-        one_way = [clique for clique in relevance if len(clique) == 1]
+        one_way = curator.unknown(clique for clique in relevance if len(clique) == 1)
         limit = tree_limit(curator, one_way, self.max_megabytes)
         if limit.tree.megabytes > self.max_megabytes:
             raise ArgumentError.of("max_megabytes", self.max_megabytes, f"at least {limit.tree.megabytes:.2g}")
@@ -111,7 +111,8 @@ class AIM(Mechanism):
         self._measure_emphasized(curator, workload, relevance, limit)
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         estimator = GraphicalModel(curator, limit, method=self.method, **effort)
-        candidates = partial(self._candidates, curator, relevance, estimator, {})
+        asked = {clique: relevance[clique] for clique in curator.unknown(relevance)} or relevance
+        candidates = partial(self._candidates, curator, asked, estimator, {})
         chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring_share).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
@@ -127,7 +128,8 @@ class AIM(Mechanism):
             if frozenset(clique) in small and together.fitting([clique]):
                 together.add(clique)
                 cliques.append(clique)
-        records = max(1.0, float(np.mean([measurement.values.sum() for measurement in curator.measurements])))
+        counted = [measurement.values.sum() for measurement in curator.measurements] or [curator.fixed_total or 1.0]
+        records = max(1.0, float(np.mean(counted)))
         for clique in measure_carried(curator, cliques, curator.remaining * EMPHASIS_SHARE, records):
             limit.add(clique)
 

@@ -27,7 +27,7 @@ def with_known_errors(model: Any, curator: Curator) -> Any:
 
 def _total_stddev(measurements: Sequence[LinearMeasurement], curator: Curator) -> float:
     """Return the standard error of the number of records that measurements determine; 0 if it is public."""
-    if curator.public_total is not None:
+    if curator.fixed_total is not None:
         return 0.0
     try:
         return estimate_total(measurements, curator.domain).stddev
@@ -48,9 +48,10 @@ def with_refit(model: Any, curator: Curator) -> Any:
         model = dataclasses.replace(model, selections=curator.selections)
     if model.refit is not None or not curator.measurements:
         return model
-    measurements = tuple(m for m in curator.measurements if set(m.clique) <= set(model.domain))
+    measurements = (*curator.invariants, *curator.measurements)
+    measurements = tuple(m for m in measurements if set(m.clique) <= set(model.domain))
     try:
-        options = {"total": curator.public_total, "structural_zeros": curator.structural_zeros or None}
+        options = {"total": curator.fixed_total, "structural_zeros": curator.structural_zeros or None}
         refit = refit_of(measurements, model.domain, **options)
     except (ModelTooLarge, ImpossibleModelError, PgmestError):
         return model

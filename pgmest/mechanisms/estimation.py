@@ -33,10 +33,11 @@ def estimate_measured(
     measurements: Iterable[LinearMeasurement] | None = None,
     **options: Any,
 ) -> Model:
-    """Return the `pgmest.estimate` of the curator's measurements under its structural zeros.
+    """Return the `pgmest.estimate` of the curator's measurements under its structural zeros and invariants.
 
-    The total is public under `Replace`, and estimated otherwise. If no model can honor the structural zeros, a model
-    without them is returned, since the measurements are paid for; `Result.details` then says so.
+    The total is public under `Replace`, may be an invariant, and is estimated otherwise. If no model can honor the
+    structural zeros, a model without them is returned, since the measurements are paid for; `Result.details` then says
+    so.
 
     Args:
         curator: the curator, with the measurements.
@@ -48,8 +49,8 @@ def estimate_measured(
         KeyboardInterrupt: if Ctrl-C ended the estimate early, so that the mechanism ends, too, instead of beginning its
             next round.
     """
-    used = curator.measurements if measurements is None else measurements
-    options |= {"total": curator.public_total, "init": init}
+    used = [*curator.invariants, *(curator.measurements if measurements is None else measurements)]
+    options |= {"total": curator.fixed_total, "init": init}
     try:
         model = estimate(used, curator.domain, structural_zeros=curator.structural_zeros, **options)
     except (ModelTooLarge, ImpossibleModelError):
@@ -96,7 +97,7 @@ class GraphicalModel:
         self._between = {"tolerance": tolerance, "max_iterations": max_iterations}
         self._final = {"tolerance": tolerance / 10, "max_iterations": final_iterations}
         self._first = curator.measurements if first is None else tuple(first)
-        if any(measurement.clique for measurement in self._first):
+        if any(measurement.clique for measurement in (*self._first, *curator.invariants)):
             self.model = estimate_measured(curator, init, measurements=self._first, **self._between)
         else:
             self.model = Model(zero_potentials(curator.structural_zeros, curator.domain), known_total(curator))
@@ -123,13 +124,18 @@ class GraphicalModel:
 
 
 def tree_limit(curator: Curator, cliques: Iterable[Clique], max_megabytes: float) -> TreeLimit:
-    """Return the size limit of a junction tree that has these cliques and those of the structural zeros."""
-    return TreeLimit(curator.domain, [*cliques, *(rule.attributes for rule in curator.structural_zeros)], max_megabytes)
+    """Return the size limit of a junction tree that has these cliques, and those of structural zeros and invariants."""
+    return TreeLimit(curator.domain, [*cliques, *curator.constrained_cliques], max_megabytes)
+
+
+def mergeable(curator: Curator, one_way: Iterable[LinearMeasurement]) -> list[LinearMeasurement]:
+    """Return the one-way marginals of the attributes that no invariant is about, whose rare values may be merged."""
+    return [measurement for measurement in one_way if curator.fixed_attributes.isdisjoint(measurement.clique)]
 
 
 def known_total(curator: Curator) -> float:
-    """Return the number of records: the public one, or else the curator's first answer, at least 1."""
-    return curator.public_total or max(1.0, float(curator.measurements[0].values.item()))
+    """Return the number of records: the public or invariant one, or else the curator's first answer, at least 1."""
+    return curator.fixed_total or max(1.0, float(curator.measurements[0].values.item()))
 
 
 def lifted(curator: Curator, transform: Transform, model: Model) -> Model:

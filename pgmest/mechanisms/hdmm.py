@@ -154,7 +154,7 @@ class HDMM(Mechanism):
         plan = self.plan(curator.domain, workload)
         strategy, domain = plan.strategy, curator.domain
         if self.estimator == "pgm":
-            ruled = [rule.attributes for rule in curator.structural_zeros]
+            ruled = curator.constrained_cliques
             JunctionTree.from_cliques(domain, [*strategy.cliques, *ruled], max_megabytes=self.max_megabytes)
         measurements = curator.measure_all(
             strategy.cliques, curator.budget, weights=strategy.shares, queries=strategy.queries

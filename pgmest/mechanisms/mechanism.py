@@ -21,7 +21,9 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, PgmestError
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.duration import announce
+from pgmest.mechanisms.invariants import check_consistent, check_names, invariants_of, neighbors_beside
 from pgmest.mechanisms.known_zeros import check_possible
 from pgmest.mechanisms.notices import warn_of_budget, warn_of_workload
 from pgmest.mechanisms.parameters import (
@@ -42,12 +44,16 @@ from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, ApproxDP, Epsilon, Rho
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
+from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace, neighbors_of
+from pgmest.privacy.unprotected import Invariant
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Workload, as_workload
 
 CONCLUDING_ITERATIONS = 500
 """The limit on the iterations of the estimate after an interruption, which must not take long; a tenth of the usual."""
+
+HOLDING = "LAMP, AIM, MST or Independent"
+"""The mechanisms that an error recommends for invariants."""
 
 POSITIVE_BUDGET = optional(number("a positive number", lambda value: 0 < value < float("inf")))
 DELTA = optional(
@@ -76,6 +82,11 @@ class Mechanism(ABC):
             `pgmest.estimate`. All estimates honor them, also those between rounds.
             `Result.details["structural_zeros"]` says whether the model does: the mechanisms' original estimators, which
             have no graphical model, cannot.
+        invariants: tables that models and records have exactly, in whole numbers, and that are not protected: exact
+            answers or bounds that are public anyway (`pg.LinearMeasurement.exact`, `.at_least`, `.at_most`), and names
+            of attributes or levels, such as ("region",), whose true table is read from the records without noise.
+            What is read changes the promise: the neighbors are `Replace`, and agree on these tables. No budget is
+            spent on what invariants determine. `Result.details["invariants"]` says whether the model holds them.
 
     Raises:
         ArgumentError: if no budget is stated, or two budgets, or a budget that the mechanism cannot spend; or if a
@@ -89,6 +100,7 @@ class Mechanism(ABC):
     accounting: str = parameter("auto", choice(ACCOUNTINGS))
     neighbors: Neighbors = field(default_factory=AddRemove, metadata={METADATA: NEIGHBORS})
     structural_zeros: StructuralZeros | None = None
+    invariants: Any = None
 
     definition: ClassVar[str] = "zcdp"
     """The budgets that the mechanism can spend: "pure" (epsilon with delta=0), "zcdp" (rho, or epsilon with a positive
@@ -105,6 +117,12 @@ class Mechanism(ABC):
         object.__setattr__(self, "delta", self._delta())
         self.check_budget()
         object.__setattr__(self, "structural_zeros", rules_of(self.structural_zeros))
+        object.__setattr__(self, "invariants", invariants_of(self.invariants))
+        if self.invariants and not self.holds_invariants:
+            raise ArgumentError(
+                f'the model of {self.title} cannot hold invariants: take {HOLDING}, or the estimator "pgm" of '
+                "mechanisms that have one."
+            )
 
     def _delta(self) -> float | None:
         """Return the delta of the promise: the default is replaced by None without epsilon, and by 0 if always pure."""
@@ -269,7 +287,7 @@ class Mechanism(ABC):
 
     def _prepared(self, data: Dataset, workload: Any, seed: Any, drafting: Drafting | None) -> PreparedRun:
         """Return a run with checked arguments; nothing is paid. The data can raise the neighboring relation."""
-        relation = neighbors_of(data, self.neighbors)
+        relation = neighbors_beside(neighbors_of(data, self.neighbors), self.invariants, data)
         mechanism = self if relation == self.neighbors else self.with_neighbors(relation)
         noise, choices = generators(seed)
         domain = data.domain if drafting is None else drafting.domain
@@ -277,13 +295,32 @@ class Mechanism(ABC):
         rules = tuple(zero_rules(mechanism.structural_zeros))
         if rules:
             check_possible(rules, domain)
+        fixed = mechanism.checked_invariants(data, domain, drafting is not None)
         budget, plan = mechanism.planned(domain, relevant)
         promise = mechanism.promise if drafting is None else drafting.promise
         if promise is not None:
             warn_of_budget(promise.epsilon, promise.delta)
         if relevant is not None:
             warn_of_workload(mechanism.title, mechanism.used, relevant)
-        return PreparedRun(mechanism, data, relevant, budget, plan, rules, noise, choices, drafting)
+        return PreparedRun(mechanism, data, relevant, budget, plan, rules, fixed, noise, choices, drafting)
+
+    def checked_invariants(self, data: Dataset, domain: Domain, drafting: bool) -> tuple[Invariant, ...]:
+        """Return the invariants after checking that they fit the domain and each other; those that are read do.
+
+        Raises:
+            ArgumentError: if they contradict each other, or if requests decide how the records are coded.
+            UnknownAttributeError, ...: if they do not fit the domain.
+        """
+        fixed = check_names(self.invariants, domain)
+        if fixed and drafting:
+            raise ArgumentError(
+                "invariants need values that are known before the run: state the columns that the schema buys."
+            )
+        given = [one for one in fixed if isinstance(one, LinearMeasurement)]
+        if given:
+            total = data.records if isinstance(self.neighbors, Replace) else None
+            check_consistent(given, tuple(zero_rules(self.structural_zeros)), domain, total)
+        return fixed
 
     @property
     def title(self) -> str:
@@ -310,6 +347,11 @@ class Mechanism(ABC):
     def graphical(self) -> bool:
         """True if the model of a run is a `pgmest.Model`; by default, each model of `estimator="pgm"` is one."""
         return getattr(self, "estimator", "pgm") == "pgm"
+
+    @property
+    def holds_invariants(self) -> bool:
+        """True if models and records of the mechanism can hold invariants; by default, if it is `graphical`."""
+        return self.graphical
 
     def with_neighbors(self, neighbors: Neighbors) -> Self:
         """Return the mechanism with another neighboring relation."""

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import networkx as nx
 import numpy as np
 
-from pgmest.mechanisms.estimation import estimate_measured, lifted
+from pgmest.mechanisms.estimation import estimate_measured, lifted, mergeable
+from pgmest.mechanisms.invariants import determined
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import ACCOUNTINGS, DEVIATIONS, METHOD, parameter
 from pgmest.mechanisms.result import Outcome
@@ -63,17 +64,19 @@ class MST(Mechanism):
     accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
 
     def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:
-        selections = _selections(_candidates(domain, workload))
+        candidates = _candidates(domain, workload)
+        known = [pair for pair in candidates if determined(self.invariants, pair)]
+        selections = _selections(candidates, known)
         return ChargePlan(Fraction(2, 3), selections, Fraction(1, 3) / max(1, selections))
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         candidates = _candidates(curator.domain, workload)
         first, second, third = curator.budget.split(3)
         one_way = curator.measure_all([(name,) for name in curator.domain], first)
-        zeros = curator.structural_zeros
-        transform = rare_values(curator.domain, one_way, self.threshold, structural_zeros=zeros)
+        zeros, merged = curator.structural_zeros, mergeable(curator, one_way)
+        transform = rare_values(curator.domain, merged, self.threshold, structural_zeros=zeros)
         recoded = curator.through(transform)
-        compressed = [transform.push(measurement) for measurement in one_way]
+        compressed = [transform.push(measurement) for measurement in one_way if measurement.noisy]
         independent = estimate_measured(recoded, measurements=compressed)
         tree = _spanning_tree(recoded, independent, candidates, second)
         pairs = recoded.measure_all(tree, third)
@@ -87,28 +90,36 @@ def _candidates(domain: Domain, workload: Workload | None) -> list[Clique]:
     return list({frozenset(pair): pair for pair in pairs}.values())
 
 
-def _selections(candidates: Sequence[Clique]) -> int:
-    """Return the number of edges of a spanning forest of these pairs."""
+def _selections(candidates: Sequence[Clique], known: Sequence[Clique]) -> int:
+    """Return the number of edges of a spanning forest of these pairs, besides those of known marginals."""
     graph: Any = nx.Graph()
+    graph.add_nodes_from(name for pair in candidates for name in pair)
+    graph.add_edges_from(known)
+    before = nx.number_connected_components(graph)
     graph.add_edges_from(candidates)
-    return graph.number_of_nodes() - nx.number_connected_components(graph)
+    return before - nx.number_connected_components(graph)
 
 
 def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Clique], spend: Budget) -> list[Clique]:
     """Select the pairs of a spanning forest privately, each among the candidates that close no cycle.
 
     The curator scores every pair once. A selection then takes a few array operations on the pairs between components.
+    Pairs that invariants determine connect their attributes without a selection.
     """
-    if not candidates:
+    known = [pair for pair in candidates if curator.known(pair) is not None]
+    selections = _selections(candidates, known)
+    if not selections:
         return []
     expected = independent.datavectors(candidates)
     distances = Distances({pair: Distance(Item(pair), x) for pair, x in zip(candidates, expected, strict=True)})
     axis = {name: number for number, name in enumerate(curator.domain)}
     ends = np.array([[axis[one], axis[other]] for one, other in candidates])
     component = np.arange(len(curator.domain))
-    open_places = np.arange(len(candidates))
+    for one, other in known:
+        component[component == component[axis[other]]] = component[axis[one]]
+    open_places = np.flatnonzero(component[ends[:, 0]] != component[ends[:, 1]])
     tree: list[Clique] = []
-    for part in spend.split(_selections(candidates)):
+    for part in spend.split(selections):
         options = distances.candidates.some(open_places)
         tree.append(curator.select(options, distances, curator.neighbors.l1_sensitivity(), part))
         one, other = (component[axis[name]] for name in tree[-1])

@@ -19,12 +19,14 @@ from pgmest.errors import ArgumentError
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.mechanisms.duration import expected_of, measuring_time, slowness
 from pgmest.mechanisms.error_bars import with_refit
+from pgmest.mechanisms.invariants import INVARIANTS, check_consistent, held
 from pgmest.mechanisms.known_zeros import ZEROS, honored
 from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
 from pgmest.mechanisms.stopping import Stop, say_cut_short, stopped_early
 from pgmest.privacy.budgets import ApproxDP, Budget
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.unprotected import Invariant
 from pgmest.tables.domain import Domain
 from pgmest.workloads import Workload
 
@@ -87,6 +89,7 @@ class PreparedRun:
         budget: the budget of the run.
         plan: the charges that the budget was calibrated for, if they are fixed beforehand.
         rules: the structural zeros.
+        invariants: the tables that are not protected.
         noise: the generator of simulated noise.
         choices: the generator of the mechanism's own choices.
         drafting: the requests that code the records first, if any.
@@ -98,6 +101,7 @@ class PreparedRun:
     budget: Budget
     plan: ChargePlan | None
     rules: tuple[Rule, ...]
+    invariants: tuple[Invariant, ...]
     noise: np.random.Generator
     choices: np.random.Generator
     drafting: Drafting | None
@@ -120,6 +124,7 @@ class PreparedRun:
             seed=self.noise,
             label=self.mechanism.title,
             structural_zeros=self.rules,
+            invariants=self.invariants,
             threshold_delta=0.0 if self.drafting is None else self.drafting.delta,
             promise=(self.mechanism if self.drafting is None else self.drafting).promise,
             **options,
@@ -143,6 +148,8 @@ class PreparedRun:
                 clock.measuring_until = time.perf_counter() + measuring
                 clock.expected = slowness() * (expected_of(self.mechanism, self.data) or (0.0,))[0]
             with stopped_early(curator, time_limit, silent, measuring) as stop:
+                if self.invariants:
+                    check_consistent(curator.invariants, self.rules, curator.domain, curator.fixed_total)
                 if self.drafting is not None:
                     seen = self.drafting(curator)
                 made = self.mechanism.run(seen, self.workload, self.choices)
@@ -170,6 +177,8 @@ class PreparedRun:
         details = dict(outcome.details)
         if self.rules:
             details[ZEROS] = honored(model, self.rules, ended.seen.domain, ended.seen.measurements)
+        if self.invariants:
+            details[INVARIANTS] = held(model, ended.seen.invariants)
         if ended.stop.timed_out:
             details["time_limit"] = ended.stop.limit
         return Result(

@@ -34,7 +34,8 @@ from pgmest.privacy.payment import Payment
 from pgmest.privacy.relations import Relation, relation_of
 from pgmest.privacy.requests import Question, Request
 from pgmest.privacy.tracebacks import without_frames
-from pgmest.tables.domain import Domain
+from pgmest.privacy.unprotected import Invariant, Invariants, named_tables
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 
@@ -66,6 +67,7 @@ class Account(OneProcess):
         label: str = "a run",
         on_charge: Callable[[Self], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
+        invariants: Iterable[Invariant] = (),
         plan: ChargePlan | None = None,
         threshold_delta: float = 0.0,
         promise: ApproxDP | None = None,
@@ -98,12 +100,21 @@ class Account(OneProcess):
         planned = _planned(plan, budget)
         if plan is not None and promise is not None and not plan.implies(cast(Rho, budget), promise):
             promise = None
-        self.ledger: Ledger = Ledger(budget, threshold_delta, promise)
+        listed = tuple(invariants)
+        if named_tables(listed) and not isinstance(self.neighbors, Replace):
+            raise ArgumentError.of(
+                "neighbors", self.neighbors, "Replace(...): neighbors agree on the tables that are read exactly"
+            )
+        with without_frames():
+            self._invariants = Invariants(listed, self._data)
+        self.ledger: Ledger = Ledger(budget, threshold_delta, promise, self._invariants.unprotected)
         self._spent_before: Budget = self.ledger.total
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
-        relation = relation_of(self.neighbors, data)
+        relation = relation_of(self.neighbors, data, named_tables(listed))
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "unit": relation.unit, "backend": backend}
+        if listed:
+            run["invariants"] = [one.to_json() for one in self._invariants.unprotected]
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
         self._run = self._begin(ledger, relation, label)
         self._payment = Payment(self.ledger, planned, self._journal, self._run)
@@ -149,6 +160,42 @@ class Account(OneProcess):
         return self._data.records if isinstance(self.neighbors, Replace) else None
 
     @property
+    def invariants(self) -> tuple[LinearMeasurement, ...]:
+        """The answers that are exact and not protected: given as public, or read from the records."""
+        return self._invariants.measurements
+
+    def _exactly(self, asked: LinearMeasurement) -> LinearMeasurement | None:
+        """Return the exact answers to a question that invariants answer; None if they do not."""
+        table = self.known(asked.clique)
+        if table is None:
+            return None
+        return LinearMeasurement.exact(asked.answer_cells(table.datavector()), asked.clique, asked.query)
+
+    @property
+    def fixed_attributes(self) -> frozenset[str]:
+        """The attributes of the invariants, whose values no recoding may merge."""
+        return self._invariants.attributes
+
+    @property
+    def constrained_cliques(self) -> list[Clique]:
+        """The attributes of each structural zero and of each invariant, for which a model needs a table."""
+        rules = [self.domain.clique(rule.attributes) for rule in self.structural_zeros]
+        return [*rules, *(one.clique for one in self.invariants)]
+
+    @property
+    def fixed_total(self) -> int | None:
+        """The number of records if it is public or an invariant, else None; sensitivities follow from `neighbors`."""
+        return self._invariants.total if self.public_total is None else self.public_total
+
+    def known(self, clique: Iterable[str] | str) -> Factor | None:
+        """Return the true marginal of a clique, in counts, if an invariant determines it; None otherwise."""
+        return self._invariants.table(self.domain.clique(clique), self.domain)
+
+    def unknown(self, cliques: Iterable[Clique]) -> list[Clique]:
+        """Return the cliques whose marginals no invariant determines."""
+        return [clique for clique in cliques if self.known(clique) is None]
+
+    @property
     def _outermost(self) -> Self:
         return self if self._outer is None else self._outer[0]._outermost
 
@@ -168,6 +215,8 @@ class Account(OneProcess):
         with without_frames():
             encoded = transform.encode(self._data)
             recoded._data, recoded._grain_of = encoded.remembering(), getattr(encoded, "grain_of", None)
+        if self.invariants:
+            self._check_unchanged(transform)
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []
@@ -175,6 +224,13 @@ class Account(OneProcess):
         recoded._memo = WeakKeyDictionary()
         recoded._outer = self, transform
         return recoded
+
+    def _check_unchanged(self, transform: RecordTransform) -> None:
+        """Raise ArgumentError if a transform recodes an attribute of the invariants."""
+        for one in self.invariants:
+            back = transform.pull_back(LinearMeasurement(np.zeros(one.cells), one.clique))
+            if back is None or back.query is not None or back.clique != one.clique:
+                raise ArgumentError.of("transform", one.clique, "one that recodes no attribute of invariants")
 
     def close(self) -> None:
         """Close the journal, so that another curator can resume the run, and give back to the dataset's ledger what

@@ -24,8 +24,9 @@ from pgmest.privacy.candidates import Subset
 from pgmest.privacy.counted_ahead import CountedAhead
 from pgmest.privacy.ledger import Entry
 from pgmest.privacy.noise import cost_of
-from pgmest.privacy.requests import NUMBER, Request, UnitVector
+from pgmest.privacy.requests import Request, UnitVector
 from pgmest.privacy.scores import Scores, as_function, public_selection
+from pgmest.privacy.unprotected import NUMBER, name_of
 
 Candidate = TypeVar("Candidate")
 
@@ -63,6 +64,9 @@ class Curator(Account):
         promise: the (epsilon, delta) for which the budget was calibrated, thresholds included, for the ledger to show.
         structural_zeros: rules of `pgmest.zeros` that hold for all possible records. They are public, and kept here for
             the estimates made from the answers.
+        invariants: tables that are not protected: exact answers (or bounds) that the caller gives as public, or names
+            of attributes or levels, whose true tables are read from the records without noise. Requests for them are
+            answered exactly, and cost nothing.
 
     Raises:
         ArgumentError: if an argument is not valid, or `Replace` is stated for an empty table, which has no neighbors.
@@ -110,10 +114,13 @@ class Curator(Account):
             raise ArgumentError("measure needs either spend= or stddev=, one of them.")
         question = self._question(clique, query)
         asked = question.unanswered
+        exact = self._exactly(asked)
+        if exact is not None:
+            return exact
         if spend is None:
             assert stddev is not None
             spend = cost_of(float(stddev), type(self.budget), self.neighbors, asked.query, question.step)
-        label = label or " x ".join(asked.clique) or NUMBER
+        label = label or name_of(asked.clique)
         with self.ledger.held():
             return self._measured(self._request(question, self._affordable(spend, label), label, "measure"))
 
@@ -126,6 +133,8 @@ class Curator(Account):
         queries: Iterable[Any] | None = None,
     ) -> list[LinearMeasurement]:
         """Measure each clique with a share of `spend`. Nothing is spent unless all cliques can be measured.
+
+        Cliques that invariants determine are answered exactly, and have no share.
 
         Args:
             cliques: the cliques, in the order of measurement.
@@ -142,26 +151,32 @@ class Curator(Account):
         """
         wanted = [self.domain.clique(clique) for clique in cliques]
         asked = [None] * len(wanted) if queries is None else list(queries)
-        shares = len(wanted) if weights is None else list(weights)
+        shares = None if weights is None else list(weights)
         if len(asked) != len(wanted):
             raise ArgumentError.of("queries", asked, f"one for each of the {len(wanted)} cliques")
-        if isinstance(shares, list) and (len(shares) != len(wanted) or not all(share > 0 for share in shares)):
+        if shares is not None and (len(shares) != len(wanted) or not all(share > 0 for share in shares)):
             raise ArgumentError.of("weights", weights, f"a positive number for each of the {len(wanted)} cliques")
         if not wanted:
             return []
         questions = [self._question(clique, query) for clique, query in zip(wanted, asked, strict=True)]
-        labels = [" x ".join(clique) or NUMBER for clique in wanted]
-        ahead = CountedAhead(self.domain, wanted)
+        found = {place: self._exactly(question.unanswered) for place, question in enumerate(questions)}
+        asking = [place for place in found if found[place] is None]
+        labels = [name_of(wanted[place]) for place in asking]
+        ahead = CountedAhead(self.domain, [wanted[place] for place in asking])
+        if not asking:
+            return [one for one in found.values() if one is not None]
         with self.ledger.held():
-            parts = self._affordable(spend, f"measuring {len(wanted)} cliques").split(shares)
+            whole = self._affordable(spend, f"measuring {len(asking)} cliques")
+            parts = whole.split(len(asking) if shares is None else [shares[place] for place in asking])
             checked = [
-                self._request(question, part, label, "measure", ahead.table(place))
-                for place, (question, part, label) in enumerate(zip(questions, parts, labels, strict=True))
+                self._request(questions[asked_place], part, label, "measure", ahead.table(place))
+                for place, (asked_place, part, label) in enumerate(zip(asking, parts, labels, strict=True))
             ]
             try:
-                return [self._measured(request) for request in checked]
+                found |= dict(zip(asking, map(self._measured, checked), strict=True))
             finally:
                 ahead.forget()  # an early end leaves counted tables that were not charged
+        return [one for one in found.values() if one is not None]
 
     def measure_values(
         self, values: Callable[[Dataset], Any], count: int, sensitivity: float, spend: Budget, *, label: str

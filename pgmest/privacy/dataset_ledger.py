@@ -18,6 +18,7 @@ deleted. If you keep the last digest, `head`, elsewhere, that is recognized, too
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -74,6 +75,7 @@ class DatasetLedger(OneProcess):
         *,
         neighbors: Neighbors | None = None,
         unit: str | None = None,
+        invariants: Iterable[Iterable[str]] = (),
         table: str = "",
         threshold_delta: float = 0.0,
     ) -> DatasetLedger:
@@ -86,6 +88,9 @@ class DatasetLedger(OneProcess):
             neighbors: the neighboring relation that the ledger protects; `AddRemove()` by default.
             unit: the column that tells persons apart, for runs whose schema has a `unit` with this column. The ledger
                 then protects all rows of a person, whatever `at_most` the schemas have; leave `neighbors` out.
+            invariants: the tables that the ledger does not protect, by their attributes or levels, for runs with the
+                same `invariants=`. It then protects persons whose records are replaced by others such that these tables
+                stay as they are.
             table: the name of the table, for readers.
             threshold_delta: the delta that all runs together may spend on values that nobody listed
                 (`Curator.frequent`), besides the budget.
@@ -104,7 +109,7 @@ class DatasetLedger(OneProcess):
             raise LedgerError(f"{path} or its head file exists already; a budget is given once. Name another file.")
         header: dict[str, Any] = {
             "budget": amounts(budget),
-            "relation": stated_relation(neighbors, unit).to_json(),
+            "relation": stated_relation(neighbors, unit, invariants).to_json(),
             "table": table,
             **({"threshold_delta": float(threshold_delta)} if threshold_delta else {}),
             "made": _now(),

@@ -35,6 +35,7 @@ from pgmest.privacy.ledger_text import (
     summary_rows,
 )
 from pgmest.privacy.one_process import OneProcess
+from pgmest.privacy.unprotected import Unprotected
 
 ROUNDING = Fraction(1, 10**9)
 """A request that exceeds the remaining budget by at most this relative amount is cut to the remaining budget."""
@@ -80,13 +81,19 @@ class Statement:
         entries: the charges.
         delta: the delta that could be spent on thresholds besides (`Entry.delta`).
         promise: the (epsilon, delta) that was requested, to be shown if budget and thresholds imply this promise.
+        unprotected: the tables that are published without protection.
 
     Raises:
         ArgumentError: if the budget is zero or no budget.
     """
 
     def __init__(
-        self, budget: Budget, entries: Iterable[Entry] = (), delta: float = 0.0, promise: ApproxDP | None = None
+        self,
+        budget: Budget,
+        entries: Iterable[Entry] = (),
+        delta: float = 0.0,
+        promise: ApproxDP | None = None,
+        unprotected: Iterable[Unprotected] = (),
     ):
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
@@ -96,6 +103,7 @@ class Statement:
         self.delta: float = float(delta)
         implied = promise is not None and self.implies(promise.epsilon, promise.delta)
         self.promise: ApproxDP | None = promise if implied else None
+        self.unprotected: tuple[Unprotected, ...] = tuple(unprotected)
         self._entries = list(entries)
         sums = [sum(amounts) for amounts in zip(*(entry.cost.exact for entry in self._entries), strict=True)]
         self._exact: list[Fraction] = [Fraction(amount) for amount in sums] or [Fraction(0) for _ in budget.exact]
@@ -147,6 +155,7 @@ class Statement:
             "spent": amounts(self.total),
             **({} if self.promise is None else {"promise": amounts(self.promise)}),
             **({"threshold_delta": {"most": self.delta, "spent": self.threshold_delta}} if self.delta else {}),
+            **({"unprotected": [one.to_json() for one in self.unprotected]} if self.unprotected else {}),
             "insecure": self.insecure,
             "entries": [
                 {
@@ -199,6 +208,7 @@ class Statement:
         if self.promise is not None:
             epsilon, delta = at_most_text(self.promise.epsilon), at_most_text(self.promise.delta)
             lines.append(f"for ({epsilon}, {delta})-differential privacy")
+        lines += [f"NOT PROTECTED: {one}" for one in self.unprotected]
         if self.insecure:
             lines.append("INSECURE: simulated noise, which protects nobody; for experiments only")
         return lines
@@ -224,14 +234,20 @@ class Ledger(Statement, OneProcess):
     Args:
         budget: the whole budget.
         delta: the delta that may be spent on thresholds besides.
-        promise: as for `Statement`.
+        promise, unprotected: as for `Statement`.
 
     Raises:
         ArgumentError: if the budget is zero or no budget.
     """
 
-    def __init__(self, budget: Budget, delta: float = 0.0, promise: ApproxDP | None = None):
-        super().__init__(budget, delta=delta, promise=promise)
+    def __init__(
+        self,
+        budget: Budget,
+        delta: float = 0.0,
+        promise: ApproxDP | None = None,
+        unprotected: Iterable[Unprotected] = (),
+    ):
+        super().__init__(budget, delta=delta, promise=promise, unprotected=unprotected)
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
@@ -254,7 +270,7 @@ class Ledger(Statement, OneProcess):
     def statement(self) -> Statement:
         """Return a copy of the ledger as it is now."""
         with self.held():
-            return Statement(self.budget, self._entries, self.delta, self.promise)
+            return Statement(self.budget, self._entries, self.delta, self.promise, self.unprotected)
 
     def affordable(self, cost: Any, label: str) -> Budget:
         """Return the cost that can be charged: as given, or the remaining budget if only rounding exceeds it.

@@ -19,14 +19,17 @@ Rows and persons of a unit are never converted into each other: nobody has bound
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError
+from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError, listed
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
 from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
+from pgmest.privacy.unprotected import name_of
+from pgmest.tables.domain import Clique
 
 KINDS: dict[str, type[Neighbors]] = {"AddRemove": AddRemove, "Replace": Replace}
 MOST_STEPS = 1000
@@ -45,12 +48,17 @@ class Relation:
     Attributes:
         neighbors: the neighboring relation of the records that are counted.
         unit: the column that tells persons apart, for runs whose schema has a `unit`; None if rows are protected.
+        invariants: the tables on which both agree, since they are published exactly, by their attributes or levels.
     """
 
     neighbors: Neighbors
     unit: str | None = None
+    invariants: tuple[Clique, ...] = ()
 
     def __str__(self) -> str:
+        return self._rows() + (f", with the same {listed(map(name_of, self.invariants))}" if self.invariants else "")
+
+    def _rows(self) -> str:
         records = self.neighbors.records
         if self.unit is not None:
             return f"all rows of one '{self.unit}' added or removed"
@@ -60,7 +68,8 @@ class Relation:
     def to_json(self) -> dict[str, Any]:
         """Return the relation as JSON values."""
         unit = {} if self.unit is None else {"unit": self.unit}
-        return {"neighbors": type(self.neighbors).__name__, "records": self.neighbors.records, **unit}
+        fixed = {"invariants": list(map(list, self.invariants))} if self.invariants else {}
+        return {"neighbors": type(self.neighbors).__name__, "records": self.neighbors.records, **unit, **fixed}
 
     @classmethod
     def from_json(cls, values: Any) -> Relation:
@@ -71,8 +80,9 @@ class Relation:
         """
         try:
             unit = values.get("unit")
+            fixed = tuple(tuple(map(str, clique)) for clique in values.get("invariants", ()))
             if unit is None or isinstance(unit, str):
-                return cls(KINDS[values["neighbors"]](values["records"]), unit)
+                return cls(KINDS[values["neighbors"]](values["records"]), unit, fixed)
         except (KeyError, TypeError, AttributeError, ArgumentError):
             pass
         raise ArgumentError.of("relation", values, "the neighbors, records and unit of a relation")
@@ -84,8 +94,11 @@ class Relation:
         - `AddRemove(a)` to `AddRemove(b)`, and `Replace(a)` to `Replace(b)`: ceil(b / a).
         - `AddRemove(a)` to `Replace(b)`: 2 ceil(b / a), since the rows are removed first and others added then.
         - `Replace` to `AddRemove`, rows to a unit, a unit to rows, and one unit to another: None, as no number of steps
-          suffices, or none is known.
+          suffices, or none is known. The same holds if a table of `invariants` is protected there.
         """
+        held = [set(clique) for clique in other.invariants]
+        if not all(any(set(clique) <= whole for whole in held) for clique in self.invariants):
+            return None
         if self.unit is not None or other.unit is not None:
             return 1 if self.unit == other.unit else None
         if isinstance(self.neighbors, Replace) and not isinstance(other.neighbors, Replace):
@@ -103,7 +116,7 @@ class Relation:
         if steps is None:
             raise LedgerError(
                 f"{path} protects {other}, but this run protects {self}: their costs cannot be added up. "
-                f"{_remedy(other)}"
+                f"{_remedy(self, other)}"
             )
         if steps > MOST_STEPS:
             raise LedgerError(
@@ -113,7 +126,12 @@ class Relation:
         return steps
 
 
-def _remedy(ledger: Relation) -> str:
+def _remedy(run: Relation, ledger: Relation) -> str:
+    if run.invariants and run.invariants != ledger.invariants:
+        return (
+            "The run publishes tables exactly that the ledger protects: leave out invariants=, or name a ledger that "
+            "was created with the same invariants=."
+        )
     if ledger.unit is not None:
         return f"Give the schema of the run a unit with the column '{ledger.unit}', or name another ledger."
     return "Name another ledger, created for what the run protects (unit=, pgmest ledger create --unit COLUMN)."
@@ -166,20 +184,28 @@ def converted(budget: Budget, ledger: Budget, label: str, steps: int = 1) -> Bud
     raise BudgetTypeError.of(label, type(ledger), budget)
 
 
-def relation_of(neighbors: Neighbors, data: Any) -> Relation:
+def relation_of(neighbors: Neighbors, data: Any, invariants: tuple[Clique, ...] = ()) -> Relation:
     """Return the relation of a run on these records: its neighbors, and the unit by which the records were bounded."""
     bounded = getattr(data, "records_per_person", None) is not None
-    return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None)
+    return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None, invariants)
 
 
-def stated_relation(neighbors: Neighbors | None, unit: str | None) -> Relation:
-    """Return the relation of a new ledger.
+def stated_relation(
+    neighbors: Neighbors | None, unit: str | None, invariants: Iterable[Iterable[str]] = ()
+) -> Relation:
+    """Return the relation of a new ledger. With invariants, neighbors have as many records: `Replace` is the default.
 
     Raises:
-        ArgumentError: if both are stated: a unit protects all rows of a person, whatever their number.
+        ArgumentError: if neighbors or invariants are stated beside a unit, which protects all rows of a person,
+            whatever their number; or if invariants are stated beside `AddRemove`.
     """
+    fixed = tuple(map(tuple, invariants))
+    if fixed and unit is not None:
+        raise ArgumentError.of("invariants", fixed, f"left out: unit={unit!r} protects all rows of a person")
+    if fixed and isinstance(neighbors, AddRemove):
+        raise ArgumentError.of("neighbors", neighbors, "Replace(...): tables with the same totals have as many records")
     if unit is None:
-        return Relation(AddRemove() if neighbors is None else neighbors)
+        return Relation((Replace() if fixed else AddRemove()) if neighbors is None else neighbors, None, fixed)
     if not isinstance(unit, str) or not unit:
         raise ArgumentError.of("unit", unit, "the name of the column that tells persons apart")
     if neighbors not in (None, AddRemove()):

@@ -35,9 +35,6 @@ from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
-NUMBER = "number of records"
-"""The label of a measurement of no attributes."""
-
 
 @dataclass(frozen=True)
 class Request:

@@ -13,6 +13,7 @@ from pgmest.errors import plural
 from pgmest.privacy.budgets import GDP, ApproxDP, Epsilon, PlannedRho, Rho, at_most_text, rounded_up
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.neighbors import Neighbors, Replace
+from pgmest.privacy.unprotected import Unprotected
 
 LOOSE_EPSILON = 10.0
 """Above this epsilon a statement calls its promise weak: the odds may change by a factor of more than 22,000."""
@@ -51,6 +52,7 @@ class PrivacyStatement:
         mu: the promise as Gaussian differential privacy, if the ledger was kept in it and no epsilon was requested.
         person: the column that tells persons apart, if further rows of a person were left out.
         protected: the unit of linked tables in words, such as a household with its persons; None for a single table.
+        unprotected: the tables that are published exactly, about which nothing is promised.
     """
 
     mechanism: str
@@ -68,6 +70,7 @@ class PrivacyStatement:
     mu: float | None = None
     person: str | None = None
     protected: str | None = None
+    unprotected: tuple[Unprotected, ...] = ()
 
     @classmethod
     def of(
@@ -113,6 +116,7 @@ class PrivacyStatement:
             budget.mu if isinstance(budget, GDP) and epsilon is None else None,
             person,
             protected,
+            ledger.unprotected,
         )
 
     @property
@@ -143,6 +147,8 @@ class PrivacyStatement:
         who = f"one person with at most {plural(self.records, 'record')}"
         if self.person is not None:
             who += f" (all rows with one value of '{self.person}'; rows beyond that number are left out)"
+        if any(not one.given for one in self.unprotected):
+            return f"{who}, replaced by another such that the tables that are not protected stay as they are"
         if self.replaced:
             return f"{who}, replaced by another; the number of records is public"
         return f"{who}, in the table or not; the number of records is protected"
@@ -168,6 +174,17 @@ class PrivacyStatement:
         )
 
     @property
+    def exposure(self) -> str:
+        """The consequence of tables that are not protected, in words; empty if there are none."""
+        if not self.unprotected:
+            return ""
+        return (
+            "Nothing is promised about the tables that are not protected. A cell of 1 shows that a single person has "
+            "these values, a cell of 0 that nobody has; and whoever knows all records of a cell but one learns that "
+            "one. Hold tables exactly only if they are public anyway, or if the law demands it."
+        )
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """The reasons why nothing is promised; empty if the release is private."""
         found = []
@@ -182,6 +199,7 @@ class PrivacyStatement:
         found = [
             ("promise", self.promise if self.private else f"none: NOT PRIVATE ({self.promise} was asked for)"),
             ("who is protected", self.unit),
+            *(("not protected", str(one)) for one in self.unprotected),
             ("mechanism", self.mechanism),
         ]
         if self.schema is not None:
@@ -201,6 +219,7 @@ class PrivacyStatement:
             "records_per_person": self.records,
             **({} if self.person is None else {"person": self.person}),
             **({} if self.protected is None else {"protected": self.protected}),
+            **({"unprotected": [one.to_json() for one in self.unprotected]} if self.unprotected else {}),
             "neighbors": "replace" if self.replaced else "add or remove",
             "mechanism": self.mechanism,
             "schema": self.schema,
@@ -211,7 +230,8 @@ class PrivacyStatement:
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows())
         lines = [f"{name:{width}}  {value}" for name, value in self.rows()]
-        return "\n".join([*lines, *(self.caveats or (self.meaning,))])
+        said = self.caveats or (self.meaning,)
+        return "\n".join([*lines, *said, *([self.exposure] if self.exposure else [])])
 
 
 def _own_terms(ledger: Statement) -> tuple[float | None, float | None]:

@@ -39,7 +39,8 @@ SHOWN_LABELS = 8
 def promise(statement: PrivacyStatement) -> str:
     """Return the section on the privacy guarantee: the unit, the guarantee, the mechanism and the date."""
     meaning = [notice(text) for text in statement.caveats] or [paragraph(statement.meaning)]
-    return section("The promise of privacy", facts(statement.rows()), *meaning)
+    exposure = [paragraph(statement.exposure)] if statement.exposure else []
+    return section("The promise of privacy", facts(statement.rows()), *meaning, *exposure)
 
 
 def expected_errors(source: Any, records: float) -> str:

@@ -114,11 +114,11 @@ class DualQuery(Mechanism):
         queries = WorkloadRows.of(curator.domain, workload)
         rows, reach = queries.rows, queries.reach(curator.neighbors)
         if self.estimator == "pgm":
-            ruled = [rule.attributes for rule in curator.structural_zeros]
-            JunctionTree.from_cliques(curator.domain, [*rows.layout.cliques, *ruled]).check_size(self.max_megabytes)
+            fixed = curator.constrained_cliques
+            JunctionTree.from_cliques(curator.domain, [*rows.layout.cliques, *fixed]).check_size(self.max_megabytes)
         if 2 * rows.count > MOST_CANDIDATES:
             raise ArgumentError.of("workload", workload, f"one of {MOST_CANDIDATES // 2} queries at most")
-        total = curator.public_total or max(1.0, curator.count(curator.budget * COUNT_SHARE).values.item())
+        total = curator.fixed_total or max(1.0, curator.count(curator.budget * COUNT_SHARE).values.item())
         moved = reach / queries.units
         steps, eta = self.schedule(curator.remaining, total, moved)
         game = Game(rows, eta, total, steps, queries.units)
@@ -138,7 +138,7 @@ class DualQuery(Mechanism):
         details = {"steps": made, "planned_steps": steps, "eta": eta, "samples": self.samples}
         transcript = game.transcript()
         details |= {"exact_records": exact, "greedy_records": made - exact, "transcript": transcript}
-        return Outcome(self._estimate(transcript, curator.structural_zeros), details)
+        return Outcome(self._estimate(transcript, curator.structural_zeros, curator.invariants), details)
 
     def schedule(self, budget: Budget, total: float, moved: float = 1) -> tuple[int, float]:
         """Return the number of steps and the learning rate that spend exactly this budget.
@@ -179,16 +179,18 @@ class DualQuery(Mechanism):
             return best_record(game.rows.domain, game.cells(sampled), rng, self.time_limit)
         return best_record_of_tables(game.rows.domain, game.gains(sampled), rng, self.max_megabytes)
 
-    def _estimate(self, transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Any:
+    def _estimate(
+        self, transcript: DualQueryTranscript, rules: Sequence[Rule], invariants: Sequence[LinearMeasurement]
+    ) -> Any:
         if self.estimator == "original":
             none = CliqueVector.zeros(transcript.domain, [])
             return SupportModel(Support(transcript.records), none, transcript.total)
         return estimate(
-            [],
+            invariants,
             transcript.domain,
             total=transcript.total,
             loss=DualQueryLoss(transcript),
-            init=_near_records(transcript, rules, self.max_megabytes),
+            init=_near_records(transcript, rules, invariants, self.max_megabytes),
             structural_zeros=rules,
             tolerance=1 / (transcript.queries.size * math.log(transcript.workload)),
             max_iterations=self.max_iterations,
@@ -196,7 +198,12 @@ class DualQuery(Mechanism):
         )
 
 
-def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule], max_megabytes: float) -> Model:
+def _near_records(
+    transcript: DualQueryTranscript,
+    rules: Sequence[Rule],
+    invariants: Sequence[LinearMeasurement],
+    max_megabytes: float,
+) -> Model:
     """Return a starting point: a model fitted to the records' marginals as if the records were a sample.
 
     The likelihood is steep far from the truth; a uniform start takes about fifty more iterations.
@@ -209,7 +216,7 @@ def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule], max_me
         LinearMeasurement(table.values * share, clique, stddev) for clique, table in zip(cliques, tables, strict=True)
     ]
     return estimate(
-        taken,
+        [*invariants, *taken],
         transcript.domain,
         total=transcript.total,
         structural_zeros=rules,

@@ -62,8 +62,8 @@ def total_of(curator: Curator) -> tuple[float, float]:
     """Return the number of records and its standard error, estimated from all answers that determine it."""
     from pgmest.solvers.total import estimate_total
 
-    if curator.public_total is not None:
-        return curator.public_total, 0.0
+    if curator.fixed_total is not None:
+        return curator.fixed_total, 0.0
     whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
     try:
         found = estimate_total(whole, curator.domain)
@@ -86,7 +86,7 @@ class Rounds(ScoredRounds):
         state = cls(mechanism, curator, demand, NoiseModel.of(curator.budget, curator.neighbors), public, possible)
         more = bool(demand.pairs or demand.has_range_queries)
         share = mechanism.first_share if more else 1.0
-        total_known = curator.public_total is not None
+        total_known = curator.fixed_total is not None
         first = InitialMeasurements.of(curator.domain, demand, state.noise_model, share, total_known)
         cliques, shares = list(first.shares), list(first.shares.values())
         spend = curator.budget * mechanism.first_share if more else curator.remaining

@@ -87,11 +87,12 @@ class SelectAndMeasure(Mechanism):
         items = self._items(domain, workload)
         self.check_size(curator, [item.clique for item in items])
         rounds = self._rounds(domain, items)
-        if curator.public_total is None:
+        if curator.fixed_total is None:
             curator.count(curator.budget * self._counted(curator.neighbors))
         estimator = self.make_estimator(curator)
         spend = curator.remaining / rounds * self.measuring_share
         every = candidates_of(items, domain, spend, curator.neighbors, self.penalty)
+        every = [candidate for candidate in every if curator.known(candidate.clique) is None] or every
 
         def candidates(turn: Round, model: Any) -> list[Candidate]:
             admissible = set(estimator.admissible([candidate.clique for candidate in every]))
@@ -161,13 +162,17 @@ class MWEM(SelectAndMeasure):
             raise ArgumentError.of("max_megabytes", self.max_megabytes, "large enough for an item of the workload")
 
     @property
+    def holds_invariants(self) -> bool:
+        return self.estimator == "pgm"
+
+    @property
     def graphical(self) -> bool:
         return True
 
     def conclude(self, curator: Curator) -> Any:
         if self.estimator == "pgm":
             return super().conclude(curator)
-        if curator.public_total is None and not curator.measurements:
+        if curator.fixed_total is None and not curator.measurements:
             return None
         return self.make_estimator(curator).model
 

@@ -134,13 +134,14 @@ class PPSyn(Mechanism):
         estimator = self._started(curator, relevance)
         paths = merging_paths(estimator.model)
         first = curator.remaining / planned_rounds(self.rounds, curator.domain)
-        candidates = partial(self._candidates, curator, relevance, Grids(paths), estimator, {})
+        asked = {clique: relevance[clique] for clique in curator.unknown(relevance)} or relevance
+        candidates = partial(self._candidates, curator, asked, Grids(paths), estimator, {})
         chosen = Adaptive(candidates, Annealing(first, self.eta), estimator, self.measuring_share).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
     def _started(self, curator: Curator, relevance: Mapping[Clique, float]) -> GraphicalModel:
         """Return the model of the one-way marginals, measured with c^(2/3) shares and denoised."""
-        one_way = [clique for clique in relevance if len(clique) == 1]
+        one_way = curator.unknown(clique for clique in relevance if len(clique) == 1)
         limit = tree_limit(curator, one_way, self.max_megabytes)
         weights = least_error_weights(curator.domain, one_way, Rho)
         measured = curator.measure_all(one_way, curator.budget * self.one_way_share, weights=weights)

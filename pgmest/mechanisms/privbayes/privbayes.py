@@ -100,14 +100,14 @@ class PrivBayes(Mechanism):
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain
         score = self._score(domain)
-        records = float(curator.public_total or 0)
-        if curator.public_total is None:
+        records = float(curator.fixed_total or 0)
+        if curator.fixed_total is None:
             records = max(1.0, float(curator.count(curator.budget * COUNT_SHARE).values.item()))
         choosing = curator.remaining * self.structure_share
         noise = noise_for((curator.remaining - choosing) / len(domain), curator.neighbors)
         max_cells = records / (self.theta * mean_absolute(noise))
         network = self._network(curator, choosing, score, max_cells, rng)
-        ruled = [rule.attributes for rule in curator.structural_zeros]
+        ruled = curator.constrained_cliques
         parents = limit_parents(domain, network, self.max_megabytes, ruled)
         measured = _maximal([frozenset((name, *given)) for name, given in parents.items()])
         cliques = [domain.ordered(members) for members in measured]
@@ -153,7 +153,7 @@ class PrivBayes(Mechanism):
         if self.estimator == "pgm":
             return estimate_measured(curator, method="mirror_flow")
         domain = curator.domain
-        total = curator.public_total or max(1.0, estimate_total(curator.measurements, domain).value)
+        total = curator.fixed_total or max(1.0, estimate_total(curator.measurements, domain).value)
         tables = {
             frozenset(table): Factor(table, measurement.values.reshape(table.shape))
             for measurement in curator.measurements

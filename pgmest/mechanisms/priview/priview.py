@@ -108,12 +108,12 @@ class PriView(Mechanism):
         return random_views(domain, names, limit, len(views), rng)
 
     def _original(self, curator: Curator) -> ViewModel:
-        total = curator.public_total or max(1.0, estimate_total(curator.measurements, curator.domain).value)
+        total = curator.fixed_total or max(1.0, estimate_total(curator.measurements, curator.domain).value)
         tables = consistent_tables(curator.measurements, curator.domain, total=total)
         return ViewModel(curator.domain, clipped(tables, total), float(total), self.reconstruction)
 
     def _pgm(self, curator: Curator, views: list[Clique]) -> Any:
-        ruled = [rule.attributes for rule in curator.structural_zeros]
+        ruled = curator.constrained_cliques
         if JunctionTree.from_cliques(curator.domain, [*views, *ruled]).megabytes <= self.max_megabytes:
             return estimate_measured(curator, method="mirror_flow")
         return estimate_measured(curator, oracle="convex")

@@ -133,6 +133,7 @@ class PrivMRF(Mechanism):
         graph = self._graph(curator, domain, model, dependence, cells)
         initial = initial_marginals(domain, graph, dependence, cells, rng)[: len(domain)]
         useful = [*ones, *useful_marginals(domain, graph, self.max_attributes, cells)]
+        useful = curator.unknown(useful) or useful
         rounds = max(1, min(rounds, len(useful)))
         curator.measure_all(initial, curator.remaining / (len(initial) + rounds) * len(initial))
         estimator = GraphicalModel(curator, method=self.method, init=model, **effort)

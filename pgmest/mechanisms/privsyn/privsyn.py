@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.estimation import estimate_measured, lifted, tree_limit
+from pgmest.mechanisms.estimation import estimate_measured, lifted, mergeable, tree_limit
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     CELLS,
@@ -111,8 +111,8 @@ class PrivSyn(Mechanism):
         weights = least_error_weights(curator.domain, names, Rho)
         spend = curator.budget * self.one_way_share if pairs else curator.remaining
         one_way = curator.measure_all(names, spend, weights=weights)
-        zeros = curator.structural_zeros
-        transform = rare_values(curator.domain, one_way, self.threshold, structural_zeros=zeros)
+        zeros, merged = curator.structural_zeros, mergeable(curator, one_way)
+        transform = rare_values(curator.domain, merged, self.threshold, structural_zeros=zeros)
         recoded = curator.through(transform)
         measured = [transform.push(measurement) for measurement in one_way]
         chosen: list[Clique] = []
@@ -154,7 +154,7 @@ class PrivSyn(Mechanism):
         rng: np.random.Generator,
     ) -> Any:
         domain = transform.after
-        total = curator.public_total or estimate_total(measured, domain).value
+        total = curator.fixed_total or estimate_total(measured, domain).value
         if self.estimator == "pgm":
             model = estimate_measured(recoded, measurements=measured, method="mirror_flow")
             return lifted(curator, transform, model)

@@ -1,0 +1,156 @@
+"""Invariants: tables that a run publishes exactly, because they are public or held exactly by law.
+
+An invariant is either given by the caller, as exact answers or bounds that are public anyway, or named, as attributes
+whose true marginal is read from the records without noise. What is read is not protected. The promise then covers
+tables that agree on it: between two such tables, costs are those of the neighboring relation, since for fixed
+invariants everything else that a run computes is private (subspace differential privacy; Gao, Gong, Yu 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.errors import plural
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.queries.levels import without_levels
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor
+
+Invariant = LinearMeasurement | Clique
+"""Answers that the caller gives, or the names of attributes or levels whose table is read from the records."""
+
+NUMBER = "number of records"
+"""The name of the table of no attributes."""
+
+
+def name_of(clique: Iterable[str]) -> str:
+    """Return the name of a table in texts."""
+    return " x ".join(clique) or NUMBER
+
+
+def named_tables(invariants: Iterable[Invariant]) -> tuple[Clique, ...]:
+    """Return the names of the tables that are read from the records."""
+    return tuple(one for one in invariants if not isinstance(one, LinearMeasurement))
+
+
+@dataclass(frozen=True)
+class Unprotected:
+    """A table that a run publishes without protection.
+
+    >>> print(Unprotected(("region", "sex"), given=False, cells=58, empty=3, single=2))
+    region x sex: read exactly from the records; 58 cells, 3 with no record and 2 with a single one
+
+    Attributes:
+        clique: the attributes or levels.
+        given: whether the caller gave the answers, as public.
+        cells: the number of its answers.
+        empty, single: the numbers of answers of 0 and of 1, which may tell about single persons.
+    """
+
+    clique: Clique
+    given: bool
+    cells: int
+    empty: int
+    single: int
+
+    @classmethod
+    def of(cls, names: Clique, measurement: LinearMeasurement, given: bool) -> Unprotected:
+        """Return the description of a table.
+
+        Args:
+            names: the attributes or levels.
+            measurement: its answers.
+            given: whether the caller gave them.
+        """
+        exact = measurement.values[measurement.exact_rows]
+        empty, single = (int((exact == value).sum()) for value in (0.0, 1.0))
+        return cls(names, given, measurement.rows, empty, single)
+
+    @property
+    def name(self) -> str:
+        """The name of the table."""
+        return name_of(self.clique)
+
+    def __str__(self) -> str:
+        source = "given as public" if self.given else "read exactly from the records"
+        if not (self.empty or self.single):
+            return f"{self.name}: {source}"
+        few = f"{self.empty:,} with no record and {self.single:,} with a single one"
+        return f"{self.name}: {source}; {plural(self.cells, 'cell')}, {few}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as JSON values."""
+        return {"table": list(self.clique), "given": self.given, "empty": self.empty, "single": self.single}
+
+
+def read_exactly(data: Dataset, names: Clique) -> LinearMeasurement:
+    """Return the true marginal of attributes or levels, which is then not protected.
+
+    Raises:
+        UnknownAttributeError: the domain lacks one.
+    """
+    query, attributes = without_levels(data.domain, None, names)
+    clique = data.domain.clique(names if attributes is None else attributes)
+    table = data.project(clique)
+    if query is None:
+        return LinearMeasurement.exact(table.values, clique)
+    return LinearMeasurement.exact(query.in_order(clique).apply(table.datavector()).reshape(-1), clique, query)
+
+
+class Invariants:
+    """The invariants of a run, with their answers.
+
+    Args:
+        invariants: what is given and what is read.
+        data: the records.
+
+    Attributes:
+        measurements: the answers, in the order of the invariants.
+        unprotected: a description of each table.
+    """
+
+    def __init__(self, invariants: Iterable[Invariant], data: Dataset):
+        listed = tuple(invariants)
+        self.measurements: tuple[LinearMeasurement, ...] = tuple(
+            one if isinstance(one, LinearMeasurement) else read_exactly(data, one) for one in listed
+        )
+        self.unprotected: tuple[Unprotected, ...] = tuple(
+            Unprotected.of(one.clique, one, given=True)
+            if isinstance(one, LinearMeasurement)
+            else Unprotected.of(one, found, given=False)
+            for one, found in zip(listed, self.measurements, strict=True)
+        )
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The attributes that some invariant is about."""
+        return frozenset(name for one in self.measurements for name in one.clique)
+
+    def table(self, clique: Clique, domain: Any) -> Factor | None:
+        """Return the true marginal of a clique, in its order, if an invariant determines it; None otherwise."""
+        for one in self.measurements:
+            if one.query is None and one.exact_rows.all() and set(clique) <= set(one.clique):
+                within = domain.project(one.clique)
+                return Factor(within, one.values.reshape(within.shape)).project(clique)
+        return None
+
+    @property
+    def total(self) -> int | None:
+        """The number of records, if an invariant determines it."""
+        for one in self.measurements:
+            if one.exact_rows.all() and _counts_all(one):
+                return int(np.rint(one.values.sum()))
+        return None
+
+
+def _counts_all(measurement: LinearMeasurement) -> bool:
+    """Return whether each cell is in exactly one answer."""
+    return measurement.query is None or bool(
+        (measurement.transpose_cells(np.ones(measurement.rows)) == 1.0).all()
+        and (measurement.weighted_column_squares(1.0) == 1.0).all()
+    )

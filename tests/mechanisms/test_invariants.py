@@ -1,0 +1,243 @@
+"""Invariants: tables that all mechanisms hold exactly, in models and records, without spending a budget on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest import zeros
+from pgmest.errors import (
+    ArgumentError,
+    DuplicateAttributeError,
+    LedgerError,
+    MeasurementShapeError,
+    UnknownAttributeError,
+)
+from pgmest.mechanisms.invariants import HELD, INVARIANTS
+from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.privacy import AddRemove, Curator, DatasetLedger, Epsilon, Replace, Rho
+from pgmest.privacy.statement import PrivacyStatement
+
+DOMAIN = pg.Domain({"region": 6, "sex": 2, "age": 5, "work": 3})
+
+
+def some_records(count: int = 700) -> pg.Dataset:
+    """Records of dependent attributes; one region is empty, and one has a single record."""
+    rng = np.random.default_rng(0)
+    region = rng.choice(4, count, p=[0.5, 0.3, 0.15, 0.05])
+    region[0] = 4
+    age = rng.integers(0, 5, count)
+    work = np.where(age == 0, 0, (age + region) % 3)
+    return pg.Dataset.from_codes([region, rng.integers(0, 2, count), age, work], DOMAIN)
+
+
+DATA = some_records()
+READ = [("region",), ("sex", "age")]
+GIVEN = [pg.LinearMeasurement.exact(DATA.project(clique).values, clique) for clique in READ]
+
+
+def made(name: str, invariants: Any, **parameters: Any) -> Mechanism:
+    kind = getattr(pg.mechanisms, name)
+    budget = {"epsilon": 0.5} if kind.definition == "pure" else {"rho": 0.05}
+    return kind(**budget, backend="simulation", invariants=invariants, **parameters)
+
+
+HOLDING = [
+    ("AIM", {"rounds": 6}),
+    ("AIM", {"rounds": 6, "method": "auto"}),
+    ("MST", {}),
+    ("MWEM", {"rounds": 3}),
+    ("Independent", {}),
+    ("PrivBayes", {"estimator": "pgm"}),
+    ("HDMM", {}),
+    ("PrivMRF", {}),
+    ("PPSyn", {"rounds": 6}),
+    ("PriView", {"estimator": "pgm", "max_cells": 24}),
+    ("PrivSyn", {"estimator": "pgm"}),
+    ("DualQuery", {"steps": 3, "samples": 20}),
+]
+
+
+def missed(table: Any, clique: tuple[str, ...]) -> float:
+    """Return by how much a table misses that of the records."""
+    return float(np.abs(table.project(clique).values - DATA.project(clique).values).max())
+
+
+@pytest.mark.parametrize("invariants", [READ, GIVEN], ids=["read", "given"])
+@pytest.mark.parametrize(("name", "parameters"), HOLDING, ids=str)
+def test_models_and_records_hold_invariants(name, parameters, invariants):
+    result = made(name, invariants, **parameters).fit(DATA, seed=0)
+    assert result.details[INVARIANTS] == HELD
+    records = result.sample(seed=1)
+    assert records.records == DATA.records
+    for clique in READ:
+        assert missed(result, clique) < 1e-4
+        assert missed(records, clique) == 0
+    told = {frozenset(entry.clique) for entry in result.ledger if entry.kind == "measure"}
+    assert not any(asked and asked <= set(clique) for asked in told for clique in READ)
+
+
+UNABLE = [
+    ("MWEM", {"estimator": "original", "rounds": 2}),
+    ("PrivBayes", {"estimator": "original"}),
+    ("HDMM", {"estimator": "original"}),
+    ("PriView", {}),
+    ("DualQuery", {"estimator": "original"}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), UNABLE, ids=str)
+def test_mechanisms_without_a_graphical_model_refuse_and_name_others(name, parameters):
+    with pytest.raises(ArgumentError, match="cannot hold invariants: take LAMP, AIM, MST or Independent"):
+        made(name, READ, **parameters)
+
+
+def test_what_is_given_leaves_the_promise_as_it_is_and_what_is_read_does_not():
+    read, given = (made("Independent", one).fit(DATA, seed=0) for one in (READ, GIVEN))
+    assert isinstance(read.mechanism.neighbors, Replace)
+    assert isinstance(given.mechanism.neighbors, AddRemove)
+    assert "sex x age: read exactly from the records" in str(read.ledger)
+    assert "region: given as public; 6 cells, 1 with no record and 1 with a single one" in str(given.ledger)
+    statement = str(PrivacyStatement.of(read.mechanism, read.ledger))
+    assert "such that the tables that are not protected stay as they are" in statement
+    assert "Nothing is promised about the tables that are not protected" in statement
+    assert read.ledger.to_json()["unprotected"][0] == {"table": ["region"], "given": False, "empty": 1, "single": 1}
+    assert "NOT PROTECTED" not in str(made("Independent", None).fit(DATA, seed=0).ledger)
+
+
+@pytest.mark.parametrize(
+    ("invariants", "error"),
+    [
+        ([("regoin",)], UnknownAttributeError),
+        ([("region", "region")], DuplicateAttributeError),
+        ([pg.LinearMeasurement.exact([1, 2, 3], "region")], MeasurementShapeError),
+        (
+            [pg.LinearMeasurement.exact([300, 400], "sex"), pg.LinearMeasurement.exact([700, 1, 0], "work")],
+            ArgumentError,
+        ),
+        ([GIVEN[0], pg.LinearMeasurement.exact(np.ones((6, 2)), ("region", "sex"))], ArgumentError),
+    ],
+    ids=["unknown", "twice", "shape", "sums", "shared"],
+)
+def test_invariants_that_do_not_fit_are_refused_before_anything_is_paid(tmp_path, invariants, error):
+    mechanism = pg.mechanisms.Independent(rho=0.1, invariants=invariants)
+    ledger = DatasetLedger.create(tmp_path / "ledger", Rho(1.0))
+    with pytest.raises(error):
+        mechanism.fit(DATA, seed=0, ledger=ledger)
+    assert ledger.remaining == Rho(1.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (pg.LinearMeasurement.exact([1.5, 2.5], "sex"), "whole numbers only"),
+        (pg.LinearMeasurement.exact([-1.0, 2.0], "sex"), "negative count, -1"),
+        (pg.LinearMeasurement([1.0, 2.0], "sex"), "has noise"),
+        (pg.LinearMeasurement.rounded([5, 10], "sex", 5), "between two ends"),
+        (3, "a list of tuples of attributes"),
+        ({"region": 1}, None),
+    ],
+    ids=["fractions", "negative", "noisy", "rounded", "number", "names of a mapping"],
+)
+def test_what_is_no_invariant_is_refused_at_once(one, text):
+    if text is None:
+        assert pg.mechanisms.AIM(epsilon=1.0, invariants=one).invariants == (("region",),)
+        return
+    with pytest.raises(ArgumentError, match=text):
+        pg.mechanisms.AIM(epsilon=1.0, invariants=[one])
+
+
+def test_zeros_that_contradict_what_is_read_are_refused():
+    rule = zeros.impossible(("sex", "age"), [(0, 0)])
+    mechanism = pg.mechanisms.MST(rho=0.1, backend="simulation", invariants=READ, structural_zeros=[rule])
+    with pytest.raises(ArgumentError, match="no table has the invariants of region, sex x age"):
+        mechanism.fit(DATA, seed=0)
+
+
+def test_levels_of_a_hierarchy_are_invariants():
+    levels = {"province": [0, 0, 1, 1, 2, 2]}
+    domain = DOMAIN.with_hierarchies(pg.Hierarchy("region", levels))
+    data = pg.Dataset.from_codes(list(DATA.columns), domain)
+    result = made("AIM", [("region@province", "sex")], rounds=4).fit(data, seed=0)
+    true = DATA.project(("region", "sex")).values.reshape(3, 2, 2).sum(axis=1)
+    assert result.details[INVARIANTS] == HELD
+    drawn = result.sample(seed=0).project(("region", "sex")).values.reshape(3, 2, 2).sum(axis=1)
+    assert (drawn == true).all()
+    assert "region@province x sex: read exactly" in str(result.ledger)
+
+
+def test_a_curator_answers_for_nothing_what_invariants_determine():
+    curator = Curator(DATA, Rho(1.0), neighbors=Replace(), backend="simulation", seed=0, invariants=READ)
+    found = curator.measure_all([("age",), ("work",), ("age", "sex")], Rho(0.4), weights=[5, 1, 3])
+    assert [measurement.noisy for measurement in found] == [False, True, False]
+    assert (found[2].values == DATA.project(("age", "sex")).datavector()).all()
+    assert curator.remaining == Rho(0.6)
+    assert found[1].stddev == pytest.approx(math.sqrt(1 / 0.4))
+    with pytest.raises(ArgumentError, match="neighbors agree"):
+        Curator(DATA, Rho(1.0), backend="simulation", invariants=READ)
+
+
+def test_a_ledger_of_a_dataset_charges_only_runs_whose_tables_it_does_not_protect(tmp_path):
+    ledgers = {
+        "protects": DatasetLedger.create(tmp_path / "all", Rho(1.0), neighbors=Replace()),
+        "excepts": DatasetLedger.create(tmp_path / "some", Rho(1.0), invariants=[("region", "sex")]),
+    }
+    curators = {"neighbors": Replace(), "backend": "opendp"}
+    with pytest.raises(LedgerError, match="publishes tables exactly that the ledger protects"):
+        Curator(DATA, Rho(0.1), ledger=ledgers["protects"], invariants=[("region",)], **cast(Any, curators))
+    curator = Curator(DATA, Rho(0.1), ledger=ledgers["excepts"], invariants=[("region",)], **cast(Any, curators))
+    curator.close()
+    with pytest.raises(LedgerError, match="publishes tables exactly"):
+        Curator(DATA, Rho(0.1), ledger=ledgers["excepts"], invariants=[("age",)], **cast(Any, curators))
+    with pytest.raises(ArgumentError, match="as many records"):
+        DatasetLedger.create(tmp_path / "no", Rho(1.0), invariants=[("region",)], neighbors=AddRemove())
+    for ledger in ledgers.values():
+        ledger.close()
+
+
+def test_the_promise_holds_among_neighbors_that_agree_on_the_invariants():
+    """All tables of three records over two binary attributes; the exact probabilities of the released counts.
+
+    Any two tables that agree on the invariant and differ in one record have likelihood ratios of at most e^epsilon at
+    every output, and some pair reaches more than half of it; tables that disagree have disjoint outputs.
+    """
+    domain, epsilon = pg.Domain({"a": 2, "b": 2}), 0.8
+    codes = list(itertools.product(range(2), repeat=2))
+    outputs = np.arange(-60, 61)
+    seen, worst = {}, 0.0
+    for records in itertools.combinations_with_replacement(codes, 3):
+        data = pg.Dataset.from_codes(np.array(records), domain)
+        curator = Curator(data, Epsilon(epsilon), neighbors=Replace(), backend="simulation", invariants=[("a",)])
+        asked = curator.measure(("a", "b"), Epsilon(epsilon))
+        scale = 1 / math.log(1 / _decay(float(cast(Any, asked.stddev))))
+        log = [-np.abs(outputs - count) / scale for count in data.project(("a", "b")).datavector()]
+        seen[records] = curator.invariants[0].values.tolist(), log
+    for one, other in itertools.combinations(seen, 2):
+        differing = sum((np.array([one.count(c) for c in codes]) - [other.count(c) for c in codes]).clip(0))
+        (fixed, logs), (agreed, others) = seen[one], seen[other]
+        if fixed == agreed:
+            ratio = sum(float(np.abs(first - second).max()) for first, second in zip(logs, others, strict=True))
+            assert ratio <= differing * epsilon * (1 + 1e-6)
+            worst = max(worst, ratio if differing == 1 else 0.0)
+    assert worst > 0.5 * epsilon
+
+
+def _decay(stddev: float) -> float:
+    """Return the ratio of neighboring probabilities of a discrete Laplace distribution with a standard deviation."""
+    square = stddev**2  # 2 p / (1 - p)^2
+    return 1 + 1 / square - math.sqrt((1 + 1 / square) ** 2 - 1)
+
+
+def test_a_resumed_run_has_the_same_invariants(tmp_path):
+    mechanism = made("Independent", READ)
+    first = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
+    again = mechanism.fit(DATA, seed=3, checkpoint=tmp_path / "run")
+    assert first.ledger.total == again.ledger.total
+    with pytest.raises(pg.errors.JournalError):
+        dataclasses.replace(mechanism, invariants=[("work",)]).fit(DATA, seed=3, checkpoint=tmp_path / "run")
