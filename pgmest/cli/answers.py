@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pgmest.models.intervals import Interval
-from pgmest.schema import Schema
 from pgmest.tables.factor import Factor
 
 OF_STDDEV = ("errors", "noise")
@@ -27,11 +26,13 @@ class Answer:
 
     Attributes:
         table: the table.
+        labels: attribute or level -> the label of each code or group, for those whose labels are known.
         ends: its intervals; None if they are not known.
         evidence: the evidence behind it (`MeasuredCliques.evidence`); None if that is not known.
     """
 
     table: Factor
+    labels: Mapping[str, Sequence[str]]
     ends: Interval | None = None
     evidence: str | None = None
 
@@ -44,7 +45,7 @@ class Answer:
             return self.ends.high.values - self.table.values
         return self.ends.width.values / 2
 
-    def to_json(self, schema: Schema | None) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values; tables are nested lists with an axis per attribute."""
         entry: dict[str, Any] = {"attributes": list(self.table.domain), "counts": self.table.values.tolist()}
         if self.ends is not None:
@@ -54,33 +55,33 @@ class Answer:
             entry |= {"high": self.ends.high.values.tolist(), "level": self.ends.level, "interval": self.ends.kind}
         if self.evidence is not None:
             entry["evidence"] = self.evidence
-        if schema is not None:
-            entry["labels"] = {name: schema.labels(name) for name in self.table.domain}
+        if self.labels:
+            entry["labels"] = {name: list(texts) for name, texts in self.labels.items()}
         return entry
 
-    def rows(self, schema: Schema | None) -> Iterable[Sequence[Any]]:
+    def rows(self) -> Iterable[Sequence[Any]]:
         """Yield the heading, and a row for each cell."""
         domain, ends = self.table.domain, self.ends
         yield [*domain.attributes, "count", *(["+-", "low", "high"] if ends else [])]
         columns = [self.table.datavector()]
         if ends:
             columns += [self.margin.ravel(), ends.low.datavector(), ends.high.datavector()]
-        shown = [range(size) if schema is None else schema.labels(name) for name, size in domain.items()]
+        shown = [self.labels.get(name, range(size)) for name, size in domain.items()]
         for cell, numbers in zip(itertools.product(*shown), zip(*columns, strict=True), strict=True):
             yield [*cell, f"{numbers[0]:.10g}", *(f"{number:.5g}" for number in numbers[1:])]
 
 
-def as_csv(answers: Iterable[Answer], schema: Schema | None) -> str:
+def as_csv(answers: Iterable[Answer]) -> str:
     """Return the answers with an empty line between them."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     for position, answer in enumerate(answers):
         if position:
             stream.write("\n")
-        writer.writerows(answer.rows(schema))
+        writer.writerows(answer.rows())
     return stream.getvalue()
 
 
-def as_json(answers: Iterable[Answer], schema: Schema | None) -> str:
+def as_json(answers: Iterable[Answer]) -> str:
     """Return a JSON list of the answers."""
-    return json.dumps([answer.to_json(schema) for answer in answers]) + "\n"
+    return json.dumps([answer.to_json() for answer in answers]) + "\n"

@@ -51,7 +51,8 @@ def cliques_of_file(path: str | None) -> list[Clique]:
 
 def workload_options(add: Add, default: str) -> None:
     """Add the options that name the marginals that matter; `workload_of` reads them."""
-    add("--workload", nargs="+", metavar="CLIQUE", help=f"marginals that matter, such as age,sex (default: {default})")
+    text = f"marginals that matter, such as age,sex or diagnosis@chapter,sex (default: {default})"
+    add("--workload", nargs="+", metavar="CLIQUE", help=text)
     add("--workload-file", metavar="FILE", type=InputFile, help="the same as a JSON list of lists of attributes")
     add("--way", type=count, metavar="K", help="all marginals of K attributes matter")
 
@@ -65,15 +66,19 @@ def matters_option(add: Add) -> None:
 def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
     """Return the workload asked for, checked against the domain; None without such options.
 
+    Its cliques may name levels of hierarchies.
+
     Raises:
         UnknownAttributeError, ArgumentError, FileFormatError: the options do not give a workload over the domain.
     """
-    from pgmest.workloads import all_kway, as_workload
+    from pgmest.queries.levels import named_levels
+    from pgmest.workloads import Item, Workload, all_kway
 
     cliques = [clique_of(text) for text in options.workload or ()] + cliques_of_file(options.workload_file)
     if options.way is not None:
         cliques += all_kway(domain, options.way).cliques
-    return as_workload(domain, list(dict.fromkeys(map(domain.clique, cliques)))) if cliques else None
+    named = dict.fromkeys(tuple(one.name for one in named_levels(domain, clique)) for clique in cliques)
+    return Workload([Item(clique) for clique in named]) if named else None
 
 
 def matters_of(options: argparse.Namespace, domain: Domain) -> list[Clique] | None:

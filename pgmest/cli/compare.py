@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from pgmest.data.chunked_reader import column_names
 from pgmest.data.table_file import OPTIONS, TableFile, table_file
 from pgmest.errors import ArgumentError, DomainError, PgmestError, plural
 from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques
+from pgmest.queries.levels import named_levels
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ they apply to the second table only if it is not UTF-8 text with the delimiter o
 at most its number of rows of a person count, of a table that has its column. The error of a marginal is its
 total variation distance: the share of the records that would have to change cells, 0 to 1, with both tables scaled to
 the same number of records. It is computed without noise: if the first table is private, so is the output. With a model,
-tables that were measured are told from those that are only modeled.
+tables that were measured are told from those that are only modeled. Columns with a hierarchy are compared at each
+level, and --workload diagnosis@chapter,sex names one.
 
 Linked tables are compared with the folder of others, such as the one that `pgmest synthesize` writes: sizes, tables of
 households and of persons, tables between both and within households, and questions about whole households.
@@ -68,7 +71,7 @@ def _options(add: Add) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     import pgmest as pg
-    from pgmest.evaluation import marginal_errors, report
+    from pgmest.evaluation import level_errors, marginal_errors, report
     from pgmest.schema import LinkedSchema
 
     schema = _schema(options)
@@ -87,7 +90,8 @@ def _run(options: argparse.Namespace) -> None:
         _say_dropped("second", dropped_too, schema)
     asked = workload_of(options, domain)
     cliques = [c for k in (1, 2) if k <= len(domain) for c in pg.workloads.all_kway(domain, k).cliques]
-    errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques, rescale=True)
+    errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques, rescale=True, domain=domain)
+    levels = level_errors(true, estimated, domain)
     if options.report:
         report(true, estimated, out=options.report, workload=asked, schema=schema)
         say(f"{options.report} shows the first table without protection: it is as private as that table.")
@@ -97,12 +101,14 @@ def _run(options: argparse.Namespace) -> None:
     if options.json:
         listed = [{"attributes": list(clique), "error": error} for clique, error in errors.items()]
         if known is not None:
-            listed = [{**one, "evidence": known.evidence(one["attributes"])} for one in listed]
-        show(json.dumps({"records": totals, "rows_left_out": dropped, "average_error": average, "marginals": listed}))
+            listed = [{**one, "evidence": _evidence(known, domain, one["attributes"])} for one in listed]
+        facts = {"records": totals, "rows_left_out": dropped, "average_error": average, "marginals": listed}
+        by_level = {"levels": [one.to_json() for one in levels]} if levels else {}
+        show(json.dumps(facts | by_level))
         return
     show(f"records:        {totals[0]:,.0f} and {totals[1]:,.1f}")
     show(f"average error:  {average:.4f} over {plural(len(errors), 'marginal')} (total variation distance, 0 to 1)")
-    evidence = {} if known is None else {clique: known.evidence(clique) for clique in errors}
+    evidence = {} if known is None else {clique: _evidence(known, domain, clique) for clique in errors}
     for kind in (MEASURED, IN_GROUPS, MODELED):
         some = [errors[clique] for clique, found in evidence.items() if found == kind]
         if some:
@@ -113,6 +119,14 @@ def _run(options: argparse.Namespace) -> None:
         show(f"  {error:.4f}  {kind}{joined(clique, domain)}")
     for text, name in key_of_names({name: joined((name,), domain) for clique, _ in shown for name in clique}):
         show(f"  {text} = {name}")
+    if levels:
+        show("by level:       the table of the level, and the average over its tables with one other attribute")
+        for one in levels:
+            show(f"  {one.single:.4f}  {one.pairs:.4f}  {one.name} ({one.groups:,})")
+
+
+def _evidence(known: MeasuredCliques, domain: Domain, clique: Iterable[str]) -> str:
+    return known.evidence_by_level(named_levels(domain, clique))
 
 
 def _schema(options: argparse.Namespace) -> Schema | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pgmest.models.exact import Model
     from pgmest.schema import LinkedSchema, Schema
     from pgmest.schema.unit import Unit
+    from pgmest.tables.domain import Domain
 
 
 def model_facts(model: Model) -> dict[str, Any]:
@@ -22,6 +23,7 @@ def model_facts(model: Model) -> dict[str, Any]:
         "total": model.total,
         "total_stddev": model.total_stddev,
         "domain": dict(model.domain),
+        **level_facts(model.domain),
         "measured_cliques": [list(clique) for clique in model.cliques],
         "junction_tree": {"cliques": [list(clique) for clique in tree.cliques], "total_cells": tree.total_cells},
         "report": finite(model.report.to_json()) if model.report else {},
@@ -38,6 +40,7 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
         "unit": dataclasses.asdict(schema.unit) if schema.unit else None,
         "domain": dict(schema.domain),
         "labels": {name: schema.labels(name) for name in schema.domain},
+        **level_facts(schema.domain),
         "orders": [list(chain) for order in schema.orders for chain in order.chains],
         "sums": {one.name: list(one.parts) for one in schema.sums},
         "impossible": [
@@ -45,6 +48,12 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
             for clique, mask in schema.structural_zeros.items()
         ],
     }
+
+
+def level_facts(domain: Domain) -> dict[str, Any]:
+    """Return the levels of attributes with the labels of their groups; nothing if there are none."""
+    trees = {n: {level: list(tree.texts(level)) for level in tree.names} for n, tree in domain.hierarchies.items()}
+    return {"hierarchies": trees} if trees else {}
 
 
 def linked_facts(schema: LinkedSchema) -> dict[str, Any]:

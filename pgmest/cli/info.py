@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
 from pgmest.cli.command import Add, Command, show
-from pgmest.cli.facts import linked_facts, model_facts, schema_facts, unit_in_words
+from pgmest.cli.facts import level_facts, linked_facts, model_facts, schema_facts, unit_in_words
+from pgmest.tables.domain import Domain
+from pgmest.tables.hierarchy import SEPARATOR
 
 if TYPE_CHECKING:
     from pgmest.schema import LinkedSchema, Schema
@@ -42,12 +44,17 @@ def _model(path: str, as_json: bool) -> None:
 
     model = pg.load(path)
     if not isinstance(model, pg.Model):  # a distribution over public records has no tree
-        show(json.dumps({"total": model.total, "domain": dict(model.domain)}, indent=1) if as_json else model)
+        facts = {"total": model.total, "domain": dict(model.domain), **level_facts(model.domain)}
+        show(json.dumps(facts, indent=1) if as_json else model)
+        if not as_json:
+            _show_levels(model.domain)
     elif as_json:
         show(json.dumps(model_facts(model), indent=1))
     else:
         sizes = ", ".join(f"{shortened(name)} ({size})" for name, size in model.domain.items())
-        show(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}\n\n{model.junction_tree}")
+        show(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}")
+        _show_levels(model.domain)
+        show(f"\n{model.junction_tree}")
         if model.report:
             show(f"\n{model.report}")
 
@@ -95,6 +102,8 @@ def _columns(schema: Schema) -> None:
     most = max(width(text) for text in short.values())
     for name, size in schema.domain.items():
         show(f"{padded(short[name], most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
+        if name in schema.domain.hierarchies:
+            show(f"  {_levels(schema.domain, name)}")
     for one in schema.sums:
         parts = " + ".join(short.get(part, part) for part in one.parts)
         show(f"{padded(short[one.name], most)}  = {parts}{'' if one.measured else ', computed from them'}")
@@ -104,6 +113,18 @@ def _columns(schema: Schema) -> None:
         )
     for text, name in key_of_names(short):
         show(f"{text} = {name}")
+
+
+def _show_levels(domain: Domain) -> None:
+    for name in domain.hierarchies:
+        show(_levels(domain, name))
+
+
+def _levels(domain: Domain, name: str) -> str:
+    """Return the levels of an attribute with their numbers of groups, and the labels of the coarsest."""
+    tree = domain.hierarchies[name]
+    sizes = " > ".join(f"{size:,} {name}{SEPARATOR}{level}" for level, size in tree.sizes.items())
+    return f"{sizes} > {tree.values:,} {name}; {tree.names[0]}: {_shown(list(tree.texts(tree.names[0])))}"
 
 
 def _shown(labels: list[str]) -> str:

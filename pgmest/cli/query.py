@@ -18,17 +18,18 @@ from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, w
 from pgmest.errors import ArgumentError, ModelTooLarge, QueryError, SchemaError
 from pgmest.measurements.measured_tables import IN_GROUPS, MODELED, MeasuredCliques
 from pgmest.models.intervals import KINDS, Interval, check_level
+from pgmest.queries.levels import named_levels
 from pgmest.schema import Schema
 from pgmest.schema.given import read_given
 from pgmest.synthesizer.completion import codes_schema, conditional, drawn
 from pgmest.synthesizer.expansion import expanded_table, weight_of
-from pgmest.synthesizer.selected_counts import ends_of
-from pgmest.tables.domain import Clique
+from pgmest.synthesizer.selected_counts import counts_of, domain_of, ends_of
+from pgmest.tables.domain import Clique, Domain
 
 GIVEN = """\
 --given restricts the records to values of attributes: sex=F, city=Rome,Oslo (one of these), age=30..40 (both included;
-one end may be left out), income= (missing); a JSON list if a value has a comma in it: city='["Rome, NY"]'. Values are
-codes where no schema is known.
+one end may be left out), region@province=Tirol (a group of a hierarchy), income= (missing); a JSON list if a value has
+a comma in it: city='["Rome, NY"]'. Values are codes where no schema is known.
 """
 
 QUERY_DETAILS = f"""\
@@ -37,7 +38,9 @@ examples:
   pgmest query model.npz age sex,income --json
   pgmest query model.npz age,income --schema people.yaml --out age-income.csv
   pgmest query model.npz income --given sex=F age=30..40
+  pgmest query model.npz diagnosis@chapter,sex --given region@province=Tirol
 
+A level of a hierarchy stands in place of its attribute: diagnosis@chapter. Values are then the labels of its groups.
 The output is CSV: a column per attribute and the count, in the order of the clique; tables are separated by an empty
 line. With --json it is a list of {{"attributes": [...], "counts": nested lists, an axis each}}. Values are codes, or
 labels if the model's file has its schema or --schema is given.
@@ -87,7 +90,7 @@ are codes 0..n-1 of the domain, or have their original types if the model's file
 
 def _query_options(add: Add) -> None:
     add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
-    add("cliques", nargs="+", metavar="CLIQUE", help="attributes separated by commas, or a JSON list")
+    add("cliques", nargs="+", metavar="CLIQUE", help="attributes or levels separated by commas, or a JSON list")
     add("--schema", metavar="FILE", type=InputFile, help="the model's schema: shows values instead of codes")
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
     overwrite_option(add)
@@ -110,32 +113,42 @@ def _query(options: argparse.Namespace) -> None:
     cliques, known = [clique_of(text) for text in options.cliques], MeasuredCliques.of(whole)
     given = _given(options.given) if options.given else {}
     described = schema or codes_schema(whole.domain)
+    domain = domain_of(whole, described)
     model = conditional(whole, described, given) if given else whole
     weights = dict(read_given(described, given).weights)
     if options.weighted:
         weight = weight_of(described).attribute
         tables = [weight.table(model, clique).totals for clique in cliques]
         weights[weight.name] = weight.values * weights.get(weight.name, 1.0)
+    elif any(map(domain.names_levels, cliques)):
+        tables = [counts_of(model, domain, clique, {}) for clique in cliques]
     else:
         tables = model.project_many(cliques)
-    read = set(weights)
-    evidence = [None if known is None else known.evidence({*table.domain, *read}) for table in tables]
-    ends = [_ends(whole, table.domain.attributes, weights, options) for table in tables]
-    answers = [Answer(*parts) for parts in zip(tables, ends, evidence, strict=True)]
-    write_text((as_json if options.json else as_csv)(answers, schema), options.out)
+    answers = []
+    for table in tables:
+        levels = named_levels(domain, table.domain)
+        about = [*levels, *(domain.level(name) for name in weights if name not in {one.attribute for one in levels})]
+        evidence = None if known is None else known.evidence_by_level(about)
+        labels = {
+            name: described.labels(name)
+            for name in table.domain
+            if schema is not None or (not options.codes and domain.names_levels((name,)))
+        }
+        answers.append(Answer(table, labels, _ends(whole, domain, table.domain.attributes, weights, options), evidence))
+    write_text((as_json if options.json else as_csv)(answers), options.out)
     for answer in answers:
         if answer.evidence in HOW:
             say(f"{joined((*answer.table.domain, *given), whole.domain)} {HOW[answer.evidence]}")
 
 
 def _ends(
-    model: Any, clique: Clique, weights: Mapping[str, np.ndarray], options: argparse.Namespace
+    model: Any, domain: Domain, clique: Clique, weights: Mapping[str, np.ndarray], options: argparse.Namespace
 ) -> Interval | None:
     """Return the intervals of a table; None, with the reason on standard error, if there are none by default."""
     if options.interval == "none":
         return None
     try:
-        return ends_of(model, clique, weights, level=options.level, kind=options.interval)
+        return ends_of(model, domain, clique, weights, level=options.level, kind=options.interval)
     except (ArgumentError, QueryError, ModelTooLarge) as error:
         if options.interval != "auto":
             raise

@@ -3,6 +3,7 @@
 The functions read real records without noise: their results are private, and for the data owner only.
 """
 
+from pgmest.evaluation.level_errors import LevelError, level_errors
 from pgmest.evaluation.linked_errors import LinkedErrors, linked_errors
 from pgmest.evaluation.membership import MembershipCheck, membership_check, nearest_distances
 from pgmest.evaluation.nist2018 import PayGapDeviation, density_score, gini_index, pay_gap_deviation, range_score
@@ -14,6 +15,7 @@ from pgmest.tables.distances import total_variation
 
 __all__ = [
     "KMarginalScore",
+    "LevelError",
     "LinkedErrors",
     "MembershipCheck",
     "PayGapDeviation",
@@ -21,6 +23,7 @@ __all__ = [
     "density_score",
     "gini_index",
     "k_marginal_score",
+    "level_errors",
     "linked_errors",
     "marginal_errors",
     "membership_check",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pgmest.errors import ArgumentError, DataError
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Projectable, Workload, marginals
 
 NORMS = ("l1", "tv")
@@ -90,15 +90,21 @@ def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload,
 
 
 def marginal_errors(
-    true: Projectable, estimated: Projectable, cliques: Iterable[Iterable[str] | str], *, rescale: bool = False
+    true: Projectable,
+    estimated: Projectable,
+    cliques: Iterable[Iterable[str] | str],
+    *,
+    rescale: bool = False,
+    domain: Domain | None = None,
 ) -> dict[Clique, float]:
     """Return the total variation distance of each marginal, ||mu - nu||_1 / (2 N), the largest first.
 
     Args:
         true, estimated: as for `workload_error`.
-        cliques: the marginals.
+        cliques: the marginals, of attributes or levels of hierarchies.
         rescale: whether the estimate is first scaled to the true total N. Distributions are then compared, and no
             distance exceeds 1 unless the estimate has negative counts.
+        domain: the hierarchies of the levels; by default those that `true` and `estimated` know.
 
     Raises:
         DataError: the true total is zero, or, with `rescale`, the estimated one.
@@ -110,7 +116,8 @@ def marginal_errors(
         if not min(totals) > 0:
             raise DataError("one of the two has no records, so their distributions cannot be compared.")
         factor = totals[0] / totals[1]
-    distances, _, magnitudes = _item_distances(true, estimated, workload, factor)
+    asked = workload if domain is None else workload.without_levels(domain)
+    distances, _, magnitudes = _item_distances(true, estimated, asked, factor)
     if not (magnitudes > 0).all():
         raise DataError("the data have no records, so errors cannot be fractions of them.")
     errors = 0.5 * distances / magnitudes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries.linear_query import LinearQuery
 from pgmest.tables.domain import Clique
+from pgmest.tables.hierarchy import NamedLevel
 
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 """The expected absolute value of a standard normal variable."""
@@ -78,10 +79,12 @@ class MeasuredCliques:
     Attributes:
         whole: the cliques of measurements that tell all values apart.
         grouped: the cliques of measurements that merge values of an attribute.
+        merged: those of `grouped` as attribute -> the group of each value that a measurement tells apart, shape (n,).
     """
 
     whole: frozenset[frozenset[str]]
     grouped: frozenset[frozenset[str]] = frozenset()
+    merged: tuple[Mapping[str, np.ndarray], ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, source: Any) -> MeasuredCliques | None:
@@ -91,10 +94,13 @@ class MeasuredCliques:
             cliques = frozenset(frozenset(clique) for clique in getattr(source, "cliques", ()) if clique)
             return cls(cliques) if cliques else None
         found: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
-        generator = np.random.default_rng(0)
+        generator, merged = np.random.default_rng(0), []
         for measurement in measurements:
-            found[_tells_all_apart(measurement.query, generator)].add(frozenset(measurement.clique))
-        return cls(frozenset(found[True]), frozenset(found[False]))
+            whole = _tells_all_apart(measurement.query, generator)
+            found[whole].add(frozenset(measurement.clique))
+            if not whole and isinstance(measurement.query, LinearQuery):
+                merged.append(_told_apart(measurement.query, measurement.clique, generator))
+        return cls(frozenset(found[True]), frozenset(found[False]), tuple(merged))
 
     def evidence(self, clique: Iterable[str]) -> str:
         """Return the evidence behind the table of a clique: `MEASURED`, `IN_GROUPS` or `MODELED`."""
@@ -104,6 +110,19 @@ class MeasuredCliques:
         if any(asked <= one for one in self.whole):
             return MEASURED
         return IN_GROUPS if any(asked <= one for one in self.grouped) else MODELED
+
+    def evidence_by_level(self, levels: Iterable[NamedLevel]) -> str:
+        """Return the evidence behind a table of attributes and levels (`pgmest.queries.levels.named_levels`).
+
+        A level is measured if a measurement merges values only within its groups, and an attribute if one merges none
+        of its values.
+        """
+        groups = {one.attribute: one.groups for one in levels}
+        found = self.evidence(groups)
+        if found != IN_GROUPS:
+            return found
+        told = any(all(name in one and _refines(one[name], own) for name, own in groups.items()) for one in self.merged)
+        return MEASURED if told else found
 
     @cached_property
     def _within_whole(self) -> set[frozenset[str]]:
@@ -126,3 +145,24 @@ def _tells_all_apart(query: LinearQuery | None, generator: np.random.Generator) 
         and len(np.unique(np.round(matrix.transpose(generator.normal(size=matrix.rows)), 9))) == matrix.cells
         for matrix in query.matrices
     )
+
+
+def _told_apart(query: LinearQuery, clique: Clique, generator: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return the group of each value of the attributes of a query, of which its answers tell the groups apart."""
+    names = query.attributes or (clique if len(clique) == 1 else ())
+    found = {}
+    for name, matrix in zip(names, query.matrices if names else (), strict=True):
+        columns = np.round(matrix.transpose(generator.normal(size=matrix.rows)), 9)
+        found[name] = np.unique(columns, return_inverse=True)[1].reshape(-1)
+        if matrix.rows < found[name].max():
+            del found[name]
+    return found
+
+
+def _refines(fine: np.ndarray, coarse: np.ndarray | None) -> bool:
+    """Return whether each fine group lies in one coarse group; None are groups of one value."""
+    if coarse is None:
+        return len(fine) == int(fine.max()) + 1
+    parent = np.zeros(int(fine.max()) + 1, dtype=np.int64)
+    parent[fine] = coarse
+    return bool(np.array_equal(parent[fine], coarse))

@@ -54,6 +54,40 @@ def level_kron(domain: Domain, names: Iterable[str] | str) -> Kron:
     return Kron(factors, axes=[one.name for one in levels])
 
 
+def weighted_kron(domain: Domain, names: Iterable[str] | str, weights: Mapping[str, np.ndarray]) -> Kron:
+    """Return the query that adds up the weights of the records in each cell of attributes and levels.
+
+    >>> from pgmest import Domain, Hierarchy
+    >>> domain = Domain({"diagnosis": 3, "sex": 2}).with_hierarchies(Hierarchy("diagnosis", {"chapter": [0, 0, 1]}))
+    >>> weights = {"diagnosis": np.array([1, 0, 1]), "sex": np.array([0, 1])}
+    >>> weighted_kron(domain, ["diagnosis@chapter"], weights).matrix()
+    array([[0., 1., 0., 0., 0., 0.],
+           [0., 0., 0., 0., 0., 1.]])
+
+    Args:
+        domain: the attributes, with their hierarchies.
+        names: the attributes and levels of the cells.
+        weights: attribute -> the weight of each value, shape (n,), such as 1 for given values and 0 for others.
+
+    Raises:
+        UnknownAttributeError, DuplicateAttributeError: as for `named_levels`.
+    """
+    levels = named_levels(domain, names)
+    factors: list[tuple[str, Any]] = []
+    for one in levels:
+        if one.attribute not in weights:
+            factors.append((one.attribute, level_query(one, domain)))
+            continue
+        own = weights[one.attribute]
+        groups = np.arange(len(own)) if one.groups is None else one.groups
+        matrix = np.zeros((int(groups.max()) + 1, len(own)))
+        matrix[groups, np.arange(len(own))] = own
+        factors.append((one.attribute, matrix))
+    cells = {name for name, _ in factors}
+    others = [(name, own[None, :]) for name, own in weights.items() if name not in cells]
+    return Kron([*factors, *others], axes=[*(one.name for one in levels), *(name for name, _ in others)])
+
+
 def without_levels(domain: Domain, query: Any, clique: Any = None) -> tuple[Any, Clique | None]:
     """Return the same query on attributes, where a query or its clique names levels; other queries as they are.
 

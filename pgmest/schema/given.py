@@ -2,7 +2,8 @@
 
     {"sex": "F", "city": {"Rome", "Oslo"}, "age": (30, 40), "born": ("1980-01-01", None), "income": None}
 
-A range that contains a part of a bin counts the bin by this part, as values are uniform within bins.
+A range that contains a part of a bin counts the bin by this part, as values are uniform within bins. A level of a
+hierarchy takes labels of its groups: {"diagnosis@chapter": "I"}.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from pgmest.schema.categorical import Categorical, written
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.later import Later
+from pgmest.schema.readings import text_of
 from pgmest.schema.related import RelatedColumn
 from pgmest.schema.writing import off_markers
+from pgmest.tables.hierarchy import SEPARATOR, NamedLevel
 
 if TYPE_CHECKING:
     from pgmest.data.dataset import Dataset
@@ -107,8 +110,14 @@ def read_given(schema: Schema, given: Mapping[str, Any]) -> Given:
     """
     weights, bins, texts = {}, {}, []
     for name, value in given.items():
-        column = _column(schema, name)
         texts.append(f"{name}={_shown(value)}")
+        if schema.domain.names_levels(name):
+            level = schema.domain.level(name)
+            assert level.groups is not None
+            _check_once(level.attribute, given)
+            weights[level.attribute] = np.isin(level.groups, _groups(schema, level, value)).astype(np.float64)
+            continue
+        column = _column(schema, name)
         if isinstance(column, Grid):
             weights[name], bins[name] = _grid(column, value)
         else:
@@ -121,8 +130,15 @@ def read_given(schema: Schema, given: Mapping[str, Any]) -> Given:
 
 def evidence(schema: Schema, given: Mapping[str, Any]) -> dict[str, int]:
     """Return the code of each given value; see `Schema.evidence`."""
-    found = {}
-    for name, weights in read_given(schema, given).weights.items():
+    levels = {name: schema.domain.level(name) for name in given if schema.domain.names_levels(name)}
+    found: dict[str, int] = {}
+    for name, level in levels.items():
+        groups = _groups(schema, level, given[name])
+        if len(groups) > 1:
+            raise QueryError(f"'{name}' has {len(groups)} groups for {_shown(given[name])}: give a single one.")
+        found[name] = groups[0]
+    read_given(schema, given)  # checks that no attribute is given twice
+    for name, weights in read_given(schema, {n: v for n, v in given.items() if n not in levels}).weights.items():
         codes = np.flatnonzero(weights)
         if len(codes) > 1:
             raise QueryError(
@@ -130,6 +146,38 @@ def evidence(schema: Schema, given: Mapping[str, Any]) -> dict[str, int]:
                 "Synthesizer.sample(given=...), which takes sets and ranges."
             )
         found[name] = int(codes[0])
+    return found
+
+
+def _check_once(attribute: str, given: Mapping[str, Any]) -> None:
+    """Raise QueryError if an attribute is given by two levels, or by a level and itself."""
+    named = [name for name in given if name == attribute or str(name).startswith(f"{attribute}{SEPARATOR}")]
+    if len(named) > 1:
+        raise QueryError(f"given= names {listed(named)}: give one of them.")
+
+
+def _groups(schema: Schema, level: NamedLevel, value: Any) -> list[int]:
+    """Return the groups of a level that a condition names by their labels."""
+    labels, column = schema.labels(level.name), schema.column(level.attribute)
+    assert level.groups is not None
+    if isinstance(value, tuple | Mapping):
+        raise QueryError(f"given= for '{level.name}' takes labels of groups, not a range: {listed(labels, 20)}.")
+    found = []
+    for item in _items(value):
+        if _is_missing(item):
+            _gap(column)
+            found.append(int(level.groups[column.gap_code]))
+            continue
+        text = text_of(item) or ""
+        if text not in labels:
+            near = difflib.get_close_matches(text, labels, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise QueryError(
+                f"given= for '{level.name}' is {_shown(item)}, which is not one of its groups ({listed(labels)}).{hint}"
+            )
+        found.append(labels.index(text))
+    if not found:
+        raise QueryError(f"given= leaves '{level.name}' no group: name at least one of {listed(labels)}.")
     return found
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from pgmest.errors import ArgumentError, QueryError, UnknownAttributeError
 from pgmest.models.error_bars import interval
 from pgmest.models.intervals import Interval, check_level
-from pgmest.queries import Kron, identity
+from pgmest.queries import Kron
+from pgmest.queries.levels import named_levels, weighted_kron
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -60,7 +61,7 @@ class WeightAttribute:
             QueryError: the weight is among the attributes.
         """
         self.query(model.domain, attributes)
-        return WeightedTable(model, self, model.domain.clique(attributes))
+        return WeightedTable(model, self, tuple(one.name for one in named_levels(model.domain, attributes)))
 
     def query(self, domain: Domain, attributes: Iterable[str] | str) -> Kron:
         """Return the query that adds up the weights in each cell of some attributes.
@@ -78,12 +79,11 @@ class WeightAttribute:
         return self._query(domain, attributes, self.squares)
 
     def _query(self, domain: Domain, attributes: Iterable[str] | str, values: np.ndarray) -> Kron:
-        names = domain.clique(attributes)
         if self.name not in domain:
             raise UnknownAttributeError.of(self.name, list(domain))
-        if self.name in names:
+        if any(one.attribute == self.name for one in named_levels(domain, attributes)):
             raise QueryError(f"'{self.name}' is the weight; weighted answers are about the other attributes.")
-        return Kron([*((name, identity(domain[name])) for name in names), (self.name, values[None, :])])
+        return weighted_kron(domain, attributes, {self.name: values})
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class WeightedTable:
         model, names = self.model, (*self.attributes, self.weight.name)
         counts = np.asarray(model.project(names).values)
         off = np.sqrt(np.sum((counts * self.weight.widths) ** 2, axis=-1) / 12.0)
-        return Factor(model.domain.project(self.attributes), off)
+        return Factor(self._domain, off)
 
     def interval(
         self, level: float = 0.95, about: str = "population", design_effect: float = 1.0, **options: Any
@@ -179,5 +179,10 @@ class WeightedTable:
         return self._without_weight(self.model.answer(query))
 
     def _without_weight(self, answer: Factor) -> Factor:
-        domain = self.model.domain.project(self.attributes)
-        return Factor(domain, np.asarray(answer.values).reshape(domain.shape))
+        return Factor(self._domain, np.asarray(answer.values).reshape(self._domain.shape))
+
+    @property
+    def _domain(self) -> Domain:
+        """The attributes and levels of the table."""
+        levels, sizes = named_levels(self.model.domain, self.attributes), self.model.domain
+        return Domain({one.name: one.size or sizes[one.attribute] for one in levels})

@@ -74,9 +74,11 @@ def conditional(model: Any, schema: Schema, given: Mapping[str, Any]) -> Any:
 
 
 def codes_schema(domain: Domain) -> Schema:
-    """Return a schema whose values are the codes of a domain."""
-    columns = {name: {"type": "integer", "min": 0, "max": size - 1} for name, size in domain.items()}
-    return Schema.from_dict({"columns": columns})
+    """Return a schema whose values are the codes of a domain, with its hierarchies."""
+    described = {name: {"type": "integer", "min": 0, "max": size - 1} for name, size in domain.items()}
+    schema, known = Schema.from_dict({"columns": described}), domain.hierarchies
+    columns = tuple(dataclasses.replace(one, hierarchy=known.get(one.name)) for one in schema.columns)
+    return dataclasses.replace(schema, columns=columns)
 
 
 def _impossible(conditions: Given) -> ImpossibleModelError:

@@ -102,5 +102,5 @@ def check_workload(schema: Schema, workload: Any) -> None:
         if item.query is not None and about:
             raise ArgumentError(
                 f"workload has queries about {listed(sorted(about))}, whose values are not known before they are "
-                "bought: give their cliques without queries."
+                "bought: give their cliques, without queries and levels."
             )

@@ -9,40 +9,50 @@ import numpy as np
 
 from pgmest.models.error_bars import interval
 from pgmest.models.intervals import Interval
-from pgmest.queries import Kron, identity
+from pgmest.queries.levels import named_levels, weighted_kron
 from pgmest.schema import Schema
 from pgmest.schema.given import read_given
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 
-def selected_counts(domain: Domain, clique: Clique, weights: Mapping[str, np.ndarray]) -> Kron:
-    """Return the query that adds up the weights of the records in each cell of a clique.
-
-    Args:
-        domain: all attributes.
-        clique: the attributes of the cells.
-        weights: attribute -> the weight of each code.
-    """
-    cells = {name: np.diag(weights[name]) if name in weights else identity(domain[name]) for name in clique}
-    return Kron(cells | {name: own[None, :] for name, own in weights.items() if name not in cells})
+def domain_of(model: Any, schema: Schema) -> Domain:
+    """Return the domain of a model with the hierarchies of its schema, which older files of models lack."""
+    known = [one for name, one in schema.domain.hierarchies.items() if model.domain.get(name) == one.values]
+    return model.domain.with_hierarchies(*known) if known else model.domain
 
 
-def ends_of(model: Any, clique: Clique, weights: Mapping[str, np.ndarray], **options: Any) -> Interval:
+def counts_of(model: Any, domain: Domain, clique: Iterable[str] | str, weights: Mapping[str, np.ndarray]) -> Factor:
+    """Return the table of the records with given values; the arguments are those of `ends_of`."""
+    if not weights and not domain.names_levels(clique):
+        return model.project(clique)
+    query = weighted_kron(domain, clique, weights)
+    return _reshaped(model.answer(query), domain, clique)
+
+
+def ends_of(
+    model: Any, domain: Domain, clique: Iterable[str] | str, weights: Mapping[str, np.ndarray], **options: Any
+) -> Interval:
     """Return the intervals of a table of the records with given values.
 
     Args:
         model: the model of all records.
-        clique: the attributes of the table, in its order.
+        domain: its domain, with hierarchies.
+        clique: the attributes and levels of the table, in its order.
         weights: attribute -> the weight of each code, such as 1 for given values and 0 for others.
         options: as for `pgmest.interval`.
     """
-    if not weights:
+    if not weights and not domain.names_levels(clique):
         return interval(model, clique, **options)
-    found = interval(model, selected_counts(model.domain, clique, weights), **options)
-    domain = model.domain.project(clique)
-    low, high = (Factor.owning(domain, end.values.reshape(domain.shape)) for end in found)
+    found = interval(model, weighted_kron(domain, clique, weights), **options)
+    low, high = (_reshaped(end, domain, clique) for end in found)
     return Interval(low, high, found.level, found.kind, found.about, found.basis)
+
+
+def _reshaped(answer: Factor, domain: Domain, clique: Iterable[str] | str) -> Factor:
+    """Return an answer of `weighted_kron` as a table of the clique."""
+    sizes = {one.name: one.size or domain[one.attribute] for one in named_levels(domain, clique)}
+    return Factor.owning(Domain(sizes), answer.values.reshape(tuple(sizes.values())))
 
 
 def labeled_counts(
@@ -53,18 +63,17 @@ def labeled_counts(
     Args:
         model: the model of all records.
         schema: its schema.
-        attributes: the attributes of the table.
+        attributes: the attributes and levels of the table.
         given: conditions in terms of values, as for `Synthesizer.sample`.
         options: as for `pgmest.interval`.
     """
     import narwhals as nw
 
-    clique = model.domain.clique(attributes)
+    domain = domain_of(model, schema)
+    clique = tuple(one.name for one in named_levels(domain, attributes))
     weights = read_given(schema, given).weights
-    counts = model.answer(selected_counts(model.domain, clique, weights)) if weights else model.project(clique)
-    ends = ends_of(model, clique, weights, **options)
-    shape = model.domain.project(clique).shape
-    codes = zip(clique, np.indices(shape).reshape(len(clique), counts.values.size), strict=True)
+    counts, ends = counts_of(model, domain, clique, weights), ends_of(model, domain, clique, weights, **options)
+    codes = zip(clique, np.indices(counts.values.shape).reshape(len(clique), counts.values.size), strict=True)
     columns: dict[str, Any] = {name: np.array(schema.labels(name), dtype=object)[own].tolist() for name, own in codes}
     for name, factor in (("count", counts), ("low", ends.low), ("high", ends.high)):
         columns[_unused(name, columns)] = factor.values.ravel()

@@ -7,6 +7,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques
+from pgmest.queries.levels import named_levels
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 2, "d": 5})
 
@@ -58,3 +59,27 @@ def test_results_of_mechanisms(mechanism):
     evidence = {clique: known.evidence(clique) for clique in pg.workloads.all_kway(DOMAIN, 2).cliques}
     assert {frozenset(c) for c, found in evidence.items() if found == MEASURED} == {frozenset(pair) for pair in pairs}
     assert all(known.evidence((name,)) == MEASURED for name in DOMAIN)
+
+
+def test_a_level_is_measured_where_values_are_merged_within_its_groups_only():
+    levels = {"coarse": [0, 0, 0, 1], "fine": [0, 0, 1, 2], "across": [0, 1, 1, 1]}
+    trees = {name: pg.Hierarchy("a", {name: groups}) for name, groups in levels.items()}
+    fine = pg.queries.compress(4, levels["fine"])
+    model = pg.estimate(
+        [
+            pg.LinearMeasurement(
+                np.full((3, 2), 5.0), ("a", "b"), 1.0, pg.Kron({"a": fine, "b": pg.queries.identity(2)})
+            )
+        ],
+        {"a": 4, "b": 2, "c": 2},
+    )
+    known = MeasuredCliques.of(model)
+    assert known is not None
+    found = {}
+    for name, tree in trees.items():
+        domain = model.domain.with_hierarchies(tree)
+        found[name] = known.evidence_by_level(named_levels(domain, (f"a@{name}", "b")))
+        assert known.evidence_by_level(named_levels(domain, (f"a@{name}", "c"))) == MODELED
+        assert known.evidence_by_level(named_levels(domain, ("a", "b"))) == IN_GROUPS
+        assert known.evidence_by_level(named_levels(domain, ("b",))) == MEASURED
+    assert found == {"coarse": MEASURED, "fine": MEASURED, "across": IN_GROUPS}
