@@ -16,6 +16,7 @@ from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import ESTIMATORS, MEGABYTES, MODEL_MEGABYTES, choice, parameter
 from pgmest.mechanisms.result import Outcome
+from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.view import ViewModel, clipped
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.curator import Curator
@@ -128,7 +129,7 @@ class HDMM(Mechanism):
             ArgumentError, UnknownAttributeError, QueryError: if the workload does not fit the domain or the estimator.
         """
         known = as_domain(domain)
-        items, budget = relevant_workload(known, workload), self.budget()
+        items, budget = with_unnamed(known, relevant_workload(known, workload)), self.budget()
         rows, found = items.rows(known), self._strategies(known, items, budget)
         errors = {strategy.name: math.sqrt(error / rows) for error, strategy in found}
         return MeasurementPlan(known, budget, found[0][1], errors)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.mechanism import Mechanism, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
@@ -20,7 +20,7 @@ class Independent(Mechanism):
     """The one-way marginals, and a model in which the attributes are independent.
 
     The budget is divided in proportion to c^(2/3) for c cells (c^(1/2) under pure DP), which minimizes the sum of the
-    expected l1 errors. With a workload, only its attributes are measured; the others are uniform in the model.
+    expected l1 errors. A workload has no effect: all attributes are measured.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census")
@@ -34,8 +34,7 @@ class Independent(Mechanism):
     gaussian_only: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Model:
-        named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
-        cliques = [(name,) for name in curator.domain.ordered(named)]
+        cliques = [(name,) for name in curator.domain]
         weights = least_error_weights(curator.domain, cliques, type(curator.budget))
         curator.measure_all(cliques, curator.budget, weights=weights)
         return estimate_measured(curator)

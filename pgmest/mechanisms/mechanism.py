@@ -40,6 +40,7 @@ from pgmest.mechanisms.parameters import (
 from pgmest.mechanisms.prepared_run import Drafting, PreparedRun
 from pgmest.mechanisms.result import OwnerOnly, Result
 from pgmest.mechanisms.run_arguments import check_run, generators, rules_of, shown
+from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, ApproxDP, Epsilon, Rho
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
@@ -140,7 +141,8 @@ class Mechanism(ABC):
 
         Args:
             curator: the curator of the records.
-            workload: the checked workload without items of weight 0; None for the mechanism's default.
+            workload: the checked workload without items of weight 0, as `covering_workload` returned it; None for the
+                mechanism's default.
             rng: the generator for the mechanism's own choices.
         """
 
@@ -251,7 +253,7 @@ class Mechanism(ABC):
         Args:
             data: the private records.
             workload: the marginals that matter: None for the mechanism's default, cliques, or a
-                `pgmest.workloads.Workload`.
+                `pgmest.workloads.Workload`. Attributes that it does not name are measured by their one-way marginals.
             seed: the seed of simulated noise, of tie-breaking and of sampling; OpenDP's noise never depends on it.
             progress: None for a bar on a terminal, and elsewhere a line every ten seconds; False for no output; or a
                 function that is called with the curator after each charge.
@@ -292,17 +294,18 @@ class Mechanism(ABC):
         noise, choices = generators(seed)
         domain = data.domain if drafting is None else drafting.domain
         relevant = None if workload is None else relevant_workload(domain, workload)
+        covering = None if relevant is None else mechanism.covering_workload(domain, relevant)
         rules = tuple(zero_rules(mechanism.structural_zeros))
         if rules:
             check_possible(rules, domain)
         fixed = mechanism.checked_invariants(data, domain, drafting is not None)
-        budget, plan = mechanism.planned(domain, relevant)
+        budget, plan = mechanism.planned(domain, covering)
         promise = mechanism.promise if drafting is None else drafting.promise
         if promise is not None:
             warn_of_budget(promise.epsilon, promise.delta)
         if relevant is not None:
             warn_of_workload(mechanism.title, mechanism.used, relevant)
-        return PreparedRun(mechanism, data, relevant, budget, plan, rules, fixed, noise, choices, drafting)
+        return PreparedRun(mechanism, data, covering, budget, plan, rules, fixed, noise, choices, drafting)
 
     def checked_invariants(self, data: Dataset, domain: Domain, drafting: bool) -> tuple[Invariant, ...]:
         """Return the invariants after checking that they fit the domain and each other; those that are read do.
@@ -367,6 +370,13 @@ class Mechanism(ABC):
         if isinstance(budget, Epsilon):
             return replace(self, epsilon=budget.epsilon * share)
         return self.with_rho((budget if isinstance(budget, Rho) else budget.to_rho()).rho * share)
+
+    def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
+        """Return the workload of a run: by default with the one-way marginals of attributes that no item names.
+
+        A mechanism that measures these marginals by itself returns the workload as it is.
+        """
+        return with_unnamed(domain, workload)
 
     def conclude(self, curator: Curator) -> Any:
         """Return the model of the answers before an interruption; None if no model can be made of them."""

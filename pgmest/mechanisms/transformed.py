@@ -18,6 +18,7 @@ from pgmest.models.exact import Model
 from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors
+from pgmest.tables.domain import Domain
 from pgmest.transforms.transform import Transform
 from pgmest.workloads import Workload
 
@@ -123,6 +124,9 @@ class Transformed(Mechanism):
     @property
     def used(self) -> str:
         return self.inside.used
+
+    def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
+        return self.inside.covering_workload(domain, workload)
 
     @property
     def requested(self) -> tuple[float | None, float | None]:

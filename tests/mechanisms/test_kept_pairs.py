@@ -109,13 +109,15 @@ def test_each_mechanism_says_which_pairs_it_measured(name):
         assert (kept.state(pair) == MEASURED) == any(set(pair) <= clique for clique in cliques)
 
 
-def test_columns_that_a_workload_leaves_out_are_named():
-    mechanism = pg.mechanisms.LAMP(epsilon=1.0, backend="simulation", records=1000)
-    kept = KeptPairs.of(mechanism.fit(DATA, [("a", "b")], seed=0, progress=False))
+def test_columns_that_no_round_measures_are_named():
+    mechanism = pg.mechanisms.MWEM(epsilon=1.0, backend="simulation", rounds=1)
+    result = mechanism.fit(DATA, seed=0, progress=False)
+    kept, (pair,) = KeptPairs.of(result), result.details["chosen"]
+    others = [name for name in "abcd" if name not in pair]
     assert kept is not None
-    assert kept.unmeasured == ["c", "d"]
-    assert kept.lines(8)[-1] == "nothing was measured of c, d, which are uniform in the table"
-    assert kept.state(("a", "c")) == INDEPENDENT
+    assert kept.unmeasured == others
+    assert kept.lines(8)[-1] == f"nothing was measured of {', '.join(others)}, which are uniform in the table"
+    assert kept.state((pair[0], others[0])) == INDEPENDENT
 
 
 def test_pairs_of_structural_zeros_are_implied():

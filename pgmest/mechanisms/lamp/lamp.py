@@ -31,9 +31,10 @@ from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
 from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of, total_of
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
-from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.result import Outcome
+from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
 from pgmest.tables.clique_vector import CliqueVector
@@ -96,7 +97,8 @@ class LAMP(Mechanism):
     junction tree exceeds half of `max_megabytes` are left out of the models. Records that violate them are rejected
     instead, which can change marginals; `Result.details["rejected_zeros"]` lists these zeros.
 
-    Without a workload all pairs matter equally. With a workload, attributes that it does not name are uniform.
+    Without a workload all pairs matter equally. Of attributes that a workload does not name, the one-way marginals
+    matter.
 
     Args:
         first_share: The share of the budget for the first one-way marginals and the number of records.
@@ -169,7 +171,8 @@ class LAMP(Mechanism):
         """
         known = as_domain(domain)
         count = at_least("records", records, 1)
-        return budget_plan(self, known, count, WorkloadDemand.of(known, workload))
+        items = None if workload is None else with_unnamed(known, relevant_workload(known, workload))
+        return budget_plan(self, known, count, WorkloadDemand.of(known, items))
 
     def measures_all(self, domain: Domain, demand: WorkloadDemand) -> bool:
         """Return whether a run measures all pairs and triples without scores, which depends on public facts only.

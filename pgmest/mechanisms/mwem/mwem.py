@@ -33,6 +33,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
 )
 from pgmest.mechanisms.result import Outcome
+from pgmest.mechanisms.unnamed import measure_unnamed, unnamed_share
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Neighbors, Replace
@@ -56,9 +57,13 @@ class SelectAndMeasure(Mechanism):
     accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
 
     def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:
-        rounds, counted = self._rounds(domain, self._items(domain, workload)), self._counted(self.neighbors)
-        choosing = (1 - counted) * (1 - self.measuring_share)
-        return ChargePlan(counted + (1 - counted) * self.measuring_share, rounds, choosing / rounds)
+        rounds = self._rounds(domain, self._items(domain, workload))
+        before = self._counted(self.neighbors) + unnamed_share(domain, workload)
+        choosing = (1 - before) * (1 - self.measuring_share)
+        return ChargePlan(before + (1 - before) * self.measuring_share, rounds, choosing / rounds)
+
+    def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
+        return workload
 
     @staticmethod
     def _counted(neighbors: Neighbors) -> float:
@@ -89,6 +94,7 @@ class SelectAndMeasure(Mechanism):
         rounds = self._rounds(domain, items)
         if curator.fixed_total is None:
             curator.count(curator.budget * self._counted(curator.neighbors))
+        measure_unnamed(curator, workload)
         estimator = self.make_estimator(curator)
         spend = curator.remaining / rounds * self.measuring_share
         every = candidates_of(items, domain, spend, curator.neighbors, self.penalty)
@@ -113,7 +119,8 @@ class MWEM(SelectAndMeasure):
 
     where $\lVert W_i \rVert_1$ is the largest l1 norm of a column, so that a record moves all scores about equally.
     The measurement asks the item's queries or the cells of the marginal, whichever has the less expected error in the
-    item's answers. If the number of records is not public, 2 % of the budget counts the records first.
+    item's answers. If the number of records is not public, 2 % of the budget counts the records first. Attributes that
+    no item names are measured by their one-way marginals before the rounds, for their part of 10 % of the budget.
 
     estimator="pgm" is MWEM+PGM (PGM section 5): the graphical model of all measurements. estimator="original" is
     multiplicative weights in two versions. The factored version keeps tables of independent components and replays

@@ -58,7 +58,7 @@ class PriView(Mechanism):
 
     Args:
         strength: the number of attributes in each set that a view must contain. With a workload, only sets inside its
-            cliques are covered, and attributes that the workload does not name are uniform.
+            cliques are covered, and each attribute that the workload does not name.
         max_cells: the most cells of a view, except for a set that has more itself. By default the limit with the least
             expected error of the covered sets.
         design: "cover", a covering design, or "random", about the same number of views of random attributes.

@@ -59,6 +59,8 @@ class PrivMRF(Mechanism):
        the model approximates worst; it is measured and the model is estimated again. There are
        `rounds_per_attribute` rounds per attribute. A round scores at most 4,096 marginals, drawn at random.
 
+    With a workload, steps 2 to 4 are about its attributes. The published mechanism has no workload.
+
     **Budget.** The published code scales its noise by constants (a sensitivity divided by the number of records, a
     number of marginals, shares beta) that do not add up to the stated budget. Here every step is charged in rho:
 
@@ -117,14 +119,19 @@ class PrivMRF(Mechanism):
         super().__post_init__()
         require_rest(self, "one_way_share", "graph_share")
 
+    def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
+        return workload
+
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
         domain = curator.domain.project(curator.domain.ordered(named))
         ones = [(name,) for name in domain]
+        every = [(name,) for name in curator.domain]
         if len(domain) < 2:
-            curator.measure_all(ones, curator.budget)
+            curator.measure_all(every, curator.budget)
             return Outcome(estimate_measured(curator, method=self.method), {"graph": ones})
-        curator.measure_all(ones, curator.budget * self.one_way_share, weights=least_error_weights(domain, ones, Rho))
+        weights = least_error_weights(curator.domain, every, Rho)
+        curator.measure_all(every, curator.budget * self.one_way_share, weights=weights)
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         model = estimate_measured(curator, **effort)
         dependence = self._dependence(curator, model, list(combinations(domain.attributes, 2)))

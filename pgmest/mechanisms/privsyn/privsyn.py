@@ -72,7 +72,7 @@ class PrivSyn(Mechanism):
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
 
-    With a workload, the candidates are the pairs within its cliques, and attributes without a query are uniform.
+    With a workload, the candidates are the pairs within its cliques.
 
     Args:
         estimator: "original" or "pgm".
@@ -107,7 +107,7 @@ class PrivSyn(Mechanism):
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         cliques = cliques_of(workload, curator.domain)
         pairs = list({frozenset(pair): pair for clique in cliques for pair in combinations(clique, 2)}.values())
-        names = [(name,) for name in curator.domain if any(name in clique for clique in cliques)]
+        names = [(name,) for name in curator.domain]
         weights = least_error_weights(curator.domain, names, Rho)
         spend = curator.budget * self.one_way_share if pairs else curator.remaining
         one_way = curator.measure_all(names, spend, weights=weights)

@@ -100,11 +100,16 @@ def test_a_workload_says_which_pairs_matter():
     result = fitted(workload=[("age", "sex"), ("sex", "income>50K")])
     asked = {p.clique for p in result.details["measured_marginals"] if len(p.clique) == 2}
     assert asked <= {("age", "sex"), ("sex", "income>50K")}
-    assert result.project("race").values.std() < 0.02 * CENSUS.records
+    race, truth = (one.project("race").values for one in (result, CENSUS))
+    assert np.abs(race - truth).sum() < 0.05 * CENSUS.records  # the workload does not name it
     alone = fitted(workload=["age"])
     assert alone.ledger.remaining / alone.ledger.budget < 1e-9
     triples = fitted(workload=[("age", "sex", "race")])
-    assert {n for p in triples.details["measured_marginals"] for n in p.clique} == {"age", "sex", "race"}
+    assert {n for p in triples.details["measured_marginals"] if len(p.clique) > 1 for n in p.clique} <= {
+        "age",
+        "sex",
+        "race",
+    }
 
 
 def test_where_the_number_of_records_is_public_it_is_used():

@@ -138,7 +138,8 @@ def test_a_workload_restricts_the_pairs():
     result = fitted(workload=[("age", "sex"), ("sex", "income>50K")])
     assert set(result.details["pairs"]) <= {("age", "sex"), ("sex", "income>50K")}
     assert fitted(workload=["age"]).ledger.remaining / fitted().ledger.budget < 1e-9
-    assert result.project("race").values.std() < 1e-3 * CENSUS.records
+    race, truth = (one.project("race").values for one in (result, CENSUS))
+    assert np.abs(race - truth).sum() < 0.05 * CENSUS.records  # the workload does not name it
 
 
 def test_where_nothing_is_worth_measuring_the_budget_is_spent_nonetheless(monkeypatch):
