@@ -21,6 +21,7 @@ from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, SchemaError, listed
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
+from pgmest.schema.draft_codes import chains_of, prefix_lines
 from pgmest.schema.draft_levels import declared_levels, with_levels
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.guess import Guess, guess
@@ -162,7 +163,12 @@ def drafted(table: Any, told: Sequence[str], columns: Mapping[str, np.ndarray], 
         guesses |= {name: guess(name, tallies[name], amounts=True) for name in amounts}
         described = _described(guesses)
     relations = [] if bought else _that_fit(guesses, list(_relations(described, numbers, sums, columns)))
-    lines = [line for name, one in guesses.items() for line in _entry(name, one, bought)]
+    known = {column.name: column for column in described}
+    lines = []
+    for name, one in guesses.items():
+        lines += _entry(name, one, bought)
+        if name in known:
+            lines += [f"    {line}" for line in prefix_lines(known[name], PRIVATE_MARK)]
     decisions = list(_decisions(guesses, bought))
     return DraftParts(decisions, _file_lines(table, told), lines, list(_units(guesses)), relations, described)
 
@@ -338,10 +344,16 @@ def _relations(
         yield _relation(f"ordered: [{', '.join(map(quoted, chain))}]")
     lists = {name: column for name, column in kinds.items() if isinstance(column, Categorical)}
     coded = {name: _coded(column, columns[name]) for name, column in lists.items()}
-    for source, target, table in dependencies_in(coded)[:MOST_DEPENDENCIES]:
+    dependencies = dependencies_in(coded)[:MOST_DEPENDENCIES]
+    merging = [one for one in dependencies if len(set(one[2].values())) < len(one[2]) >= len(lists[one[0]].values)]
+    levels = chains_of([(source, target) for source, target, _ in merging])
+    for source, target, table in dependencies:
         rows = (f"{_label(lists[source], a)}: {_label(lists[target], b)}" for a, b in table.items())
         named = f"from: {quoted(source)}, to: {quoted(target)}"
-        yield _relation(f"determines: {{{named}, table: {{{', '.join(rows)}}}}}")
+        line = _relation(f"determines: {{{named}, table: {{{', '.join(rows)}}}}}")
+        chain = ", ".join(map(quoted, levels.pop(source, ())))
+        may = f"{on_one_line(quoted(source))} may say hierarchy: {{columns: [{chain}]}}"
+        yield line + (f"#     # with these constraints, {may}  {PRIVATE_MARK}\n" if chain else "")
 
 
 def _alike(amounts: Mapping[str, np.ndarray], kinds: Mapping[str, SchemaColumn]) -> Sequence[Mapping[str, np.ndarray]]:

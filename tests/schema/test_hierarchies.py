@@ -10,7 +10,8 @@ import pytest
 
 import pgmest as pg
 from pgmest.errors import SchemaError
-from pgmest.schema import Schema
+from pgmest.schema import Schema, draft
+from pgmest.schema.draft_codes import classification_of
 from pgmest.schema.hierarchies import with_values
 
 CODES = "{type: categorical, values: [A00, A01, B20], other: other, missing: true, hierarchy: "
@@ -214,3 +215,57 @@ def test_bought_values_keep_the_groups_that_they_have():
     assert groups(found.schema_.domain.hierarchies["x"]) == {"c": ["I", "I", "other"], "b": ["b1", "b2", "other"]}
     assert found.model_.project("x@c").values.sum() == pytest.approx(found.model_.total)
     assert found.model_.domain.hierarchies.keys() == {"x", "y"}
+
+
+def coded(count: int = 1200) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    town = rng.integers(0, 12, count)
+    return pd.DataFrame(
+        {
+            "dx": rng.choice([f"{letter}0{i}.{j}" for letter in "AB" for i in (1, 2) for j in (0, 1)], count),
+            "isco": rng.choice([1111, 1112, 2111, 2120], count),
+            "room": rng.choice([1011, 1012, 2031], count),
+            "town": [f"town {i}" for i in town],
+            "district": [f"d{i // 3}" for i in town],
+            "state": [f"s{i // 6}" for i in town],
+        }
+    )
+
+
+def test_drafts_propose_levels_of_public_codes_and_of_columns_that_others_determine():
+    text = draft(coded())
+    assert "ITS FREQUENT VALUES ARE WRITTEN LIKE CODES OF ICD-10." in text
+    assert text.count("# hierarchy: {prefixes:") == 2
+    assert "town may say hierarchy: {columns: [state, district]}" in text
+    assert not Schema.parse(text).domain.hierarchies  # comments say nothing yet
+    said = text.replace("    # hierarchy", "    hierarchy").replace("# constraints:", "constraints:")
+    said = said.replace("#   - ", "  - ").replace("  town:\n", "  town:\n    hierarchy: {columns: [state, district]}\n")
+    found = Schema.parse(said).domain.hierarchies
+    assert {name: dict(tree.sizes) for name, tree in found.items()} == {
+        "dx": {"prefix1": 2, "prefix3": 4},
+        "isco": {"prefix1": 2, "prefix2": 2, "prefix3": 3},
+        "town": {"state": 2, "district": 4},
+    }
+    bought = draft(coded(), bought=True)
+    said = bought.replace("    # hierarchy", "    hierarchy")
+    assert Schema.parse(said).bought["dx"].plain("hierarchy") == {"prefixes": [1, 3]}
+    assert "A01" not in bought
+
+
+@pytest.mark.parametrize(
+    ("name", "codes", "expected"),
+    [
+        ("diagnosis", ["A00", "A01", "B20"], ("ICD-10", (1,))),
+        ("drug", ["A10BA02", "A10BA03", "C01AA05"], ("ATC", (1, 3, 4, 5))),
+        ("industry", ["01.1", "01.11", "47.2"], ("NACE", (2, 4))),
+        ("home_plz", ["6020", "6060", "1010"], ("postal areas", (1, 2, 3))),
+        ("county fips", ["01001", "01003", "36061"], ("FIPS", (2,))),
+        ("amount", ["1111", "1112", "2111"], None),
+        ("grade", ["A", "B", "C"], None),
+        ("diagnosis", ["A00", "B01", "C20"], None),
+        ("diagnosis", ["A00", "A01", "none"], None),
+    ],
+)
+def test_codes_are_known_by_their_notation_and_their_names(name, codes, expected):
+    found = classification_of(name, codes)
+    assert (found and (found[0].name, found[1])) == expected
