@@ -49,6 +49,8 @@ def made(name: str, invariants: Any, **parameters: Any) -> Mechanism:
 
 
 HOLDING = [
+    ("LAMP", {"records": 5000}),
+    ("PrivSyn", {}),
     ("AIM", {"rounds": 6}),
     ("AIM", {"rounds": 6, "method": "auto"}),
     ("MST", {}),

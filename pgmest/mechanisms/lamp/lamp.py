@@ -19,6 +19,7 @@ from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
 from pgmest.measurements.known_errors import KnownErrors
+from pgmest.mechanisms.held_records import invariant_facts, known_tables, with_invariants
 from pgmest.mechanisms.kept_pairs import LOST
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
 from pgmest.mechanisms.lamp.candidates import NoiseModel
@@ -96,6 +97,9 @@ class LAMP(Mechanism):
     marginals imply, instead of independence, and no step makes an impossible record (`possible_cells`). Zeros whose
     junction tree exceeds half of `max_megabytes` are left out of the models. Records that violate them are rejected
     instead, which can change marginals; `Result.details["rejected_zeros"]` lists these zeros.
+
+    With invariants, their one-way marginals, pairs and triples count as answers without noise, and the last records are
+    changed, as few as possible, until they hold the invariants in whole numbers (`held_records`).
 
     Without a workload all pairs matter equally. Of attributes that a workload does not name, the one-way marginals
     matter.
@@ -189,9 +193,13 @@ class LAMP(Mechanism):
     def graphical(self) -> bool:
         return False
 
+    @property
+    def holds_invariants(self) -> bool:
+        return True
+
     def conclude(self, curator: Curator) -> Any:
         """Return the model of what was measured before an interruption."""
-        if not curator.measurements:
+        if not curator.measurements and not curator.invariants:
             return None
         possible = PossibleCells.of(curator.domain, curator.structural_zeros, self.max_megabytes)
         evidence = evidence_of(curator, PublicTables.of(self.prior, curator.domain), possible=possible)
@@ -207,8 +215,9 @@ class LAMP(Mechanism):
         with ending_in(time_left() / 2):
             weighted = weighted_records(model, count, rng)
         stage("refining records")
-        records = refined_records(weighted, model, curator.structural_zeros, rng)
-        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), model.evidence.total)
+        records = with_invariants(refined_records(weighted, model, curator.structural_zeros, rng), curator, rng)
+        none, facts = CliqueVector.zeros(records.domain, []), invariant_facts(curator)
+        return SupportModel(Support(records), none, model.evidence.total, facts=facts)
 
     def _fitted(self, evidence: Evidence) -> GroupedModel:
         """Return the model of the cross-fitted evidence; without cross-fitting if there is no time for it."""
@@ -224,4 +233,6 @@ def with_known(model: SupportModel, curator: Curator, dependence: Mapping[Clique
     """Note the answers behind a model, and the estimated dependence of tables that were not measured, for intervals."""
     _, stddev = total_of(curator)
     error = stddev if math.isfinite(stddev) else model.total
-    return model.knows(KnownErrors(curator.measurements, error, dependence, max(model.total, 1.0)))
+    return model.knows(
+        KnownErrors((*known_tables(curator), *curator.measurements), error, dependence, max(model.total, 1.0))
+    )

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest._base.stages import rounds_in_time
 from pgmest.errors import SpendTooSmall, TotalError
+from pgmest.mechanisms.held_records import known_tables
 from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candidates
 from pgmest.mechanisms.lamp.answers import counts_all, grouping_query, least_total
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
@@ -53,9 +54,11 @@ def evidence_of(
     public_pairs: Iterable[Clique] = (),
     possible: PossibleCells | None = None,
 ) -> Evidence:
-    """Return the evidence from all measurements, the public tables of `public_pairs`, and the structural zeros."""
+    """Return the evidence from all measurements, invariants, public tables of `public_pairs`, and structural zeros."""
     total, _ = total_of(curator)
-    return Evidence.of(curator.measurements, curator.domain, total, public, public_pairs, possible)
+    return Evidence.of(
+        [*known_tables(curator), *curator.measurements], curator.domain, total, public, public_pairs, possible
+    )
 
 
 def total_of(curator: Curator) -> tuple[float, float]:
@@ -94,7 +97,12 @@ class Rounds(ScoredRounds):
         found = curator.measure_all(cliques, spend, weights=shares, queries=queries)
         state.evidence = state._evidence()
         state.levels = {name: nested_groups(state.evidence.counts(name)) for name in demand.attributes}
+        for clique in (table.clique for table in known_tables(curator)):
+            if len(clique) > 1 and state.levels.keys() >= set(clique):  # never scored, and measured finely already
+                state.level_of[clique] = max(len(state.levels[name]) for name in clique) - 1
         for measurement, share in zip(found, shares, strict=True):
+            if not measurement.noisy:
+                continue
             size = tuple(curator.domain[name] for name in measurement.clique)
             state.measured_marginals.append(
                 MeasuredMarginal(0, measurement.clique, size, share, float(np.mean(measurement.stddev)))
@@ -133,7 +141,7 @@ class Rounds(ScoredRounds):
         self._update_sensitivity()
         histograms = {name: magnitude_histogram(self.evidence.counts(name)) for name in self.demand.attributes}
         candidates = [*self._one_way_candidates()]
-        for clique in (*self.pairs, *self.demand.triples):
+        for clique in self.curator.unknown((*self.pairs, *self.demand.triples)):
             sides = [histograms[name] for name in clique]
             level = max(len(self.levels[name]) for name in clique) - 1
             candidates.append(unscored_candidate(clique, sides, level, self.evidence.total, self.noise_model))

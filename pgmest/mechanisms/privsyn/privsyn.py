@@ -12,6 +12,7 @@ import numpy as np
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.estimation import estimate_measured, lifted, mergeable, tree_limit
+from pgmest.mechanisms.held_records import invariant_facts, known_tables, with_invariants
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     CELLS,
@@ -104,6 +105,10 @@ class PrivSyn(Mechanism):
         super().__post_init__()
         require_rest(self, "one_way_share", "selection_share")
 
+    @property
+    def holds_invariants(self) -> bool:
+        return True
+
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         cliques = cliques_of(workload, curator.domain)
         pairs = list({frozenset(pair): pair for clique in cliques for pair in combinations(clique, 2)}.values())
@@ -114,7 +119,9 @@ class PrivSyn(Mechanism):
         zeros, merged = curator.structural_zeros, mergeable(curator, one_way)
         transform = rare_values(curator.domain, merged, self.threshold, structural_zeros=zeros)
         recoded = curator.through(transform)
-        measured = [transform.push(measurement) for measurement in one_way]
+        measured = [transform.push(measurement) for measurement in one_way if measurement.noisy]
+        if self.estimator == "original":
+            measured = [*known_tables(curator), *measured]
         chosen: list[Clique] = []
         if pairs:
             chosen = self._choose(recoded, pairs, curator.budget * self.selection_share)
@@ -160,5 +167,6 @@ class PrivSyn(Mechanism):
             return lifted(curator, transform, model)
         tables = consistent_tables(measured, domain, total=total)
         records = synthesize(tables, domain, max(1, round(total)), method=self.synthesis, seed=rng)
-        decoded = transform.decode(records, rng)
-        return SupportModel(Support(decoded), CliqueVector.zeros(curator.domain, []), total)
+        decoded = with_invariants(transform.decode(records, rng), curator, rng)
+        none, facts = CliqueVector.zeros(curator.domain, []), invariant_facts(curator)
+        return SupportModel(Support(decoded), none, total, facts=facts)
