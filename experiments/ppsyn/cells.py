@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from experiments.ppsyn import problems, scores
 from experiments.ppsyn.leak import PPSynPublishedPartlyClosed
 from experiments.ppsyn.published import PPSynAsPublishedNotPrivate
 from pgmest import mechanisms
+from pgmest.data.dataset import Dataset
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms.mechanism import Mechanism
 
@@ -40,6 +42,16 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     PUBLISHED: LIMITED,
 }
 """The mechanisms that the paper compares, our private PPSyn, and their parameters."""
+LETTER = "PPSyn to the letter (not private)"
+"""Candidates W alone, and the weights of equation 6; `PUBLISHED` has AIM's candidates and 1 / sigma^2."""
+PLAIN = {"AIM, plain": "AIM", "MST, plain": "MST", "PrivMRF, plain": "PrivMRF"}
+"""The comparators as published: they end at the optimum of the loss, not in `mirror_flow`, and PrivMRF has no
+workload."""
+LETTER_EPSILONS = {"adult14": (0.1, 0.5, 2.0), "BR2000": (0.1, 0.5, 2.0), "loans": (0.5, 2.0)}
+COMPARED = {"adult14": ("AIM", "MST", "PrivMRF"), "BR2000": ("AIM", "MST", "PrivMRF"), "loans": tuple(MECHANISMS)}
+"""The mechanisms beside these; `sweep` has them, too, but not their ranges of other seeds."""
+LOANS_ETAS = (0.4, 0.7, 1.0)
+RANGE_SEEDS = (0, 1, 2, 3, 4)
 INDEPENDENT = "Independent"
 """Beside them in Figure 9: what one-way marginals alone give."""
 
@@ -109,6 +121,7 @@ class Cell:
         eta: of the two PPSyn; None for their default.
         seed: of the run.
         marginals: of the workload.
+        drawn_again: whether the records are judged by ranges of other seeds and by prefixes, too.
     """
 
     table: str
@@ -118,6 +131,7 @@ class Cell:
     eta: float | None = None
     seed: int = 0
     marginals: int = problems.MARGINALS
+    drawn_again: bool = False
 
     @property
     def name(self) -> str:
@@ -125,7 +139,8 @@ class Cell:
         eta = "" if self.eta is None else f"-eta{self.eta:g}"
         plain = self.mechanism.replace(", ", "-").replace(" ", "-")
         of = "" if self.marginals == problems.MARGINALS else f"-of{self.marginals}"
-        return f"{self.table}-{plain}-{self.epsilon:g}-d{self.d}{eta}-{self.seed}{of}"
+        again = "-again" if self.drawn_again else ""
+        return f"{self.table}-{plain}-{self.epsilon:g}-d{self.d}{eta}-{self.seed}{of}{again}"
 
     def make(self) -> Mechanism:
         """The mechanism, on simulated noise."""
@@ -135,7 +150,8 @@ class Cell:
         """Fit, draw as many records as were estimated, and judge them; errors as the paper defines them."""
         data, workload = problems.table(self.table), problems.workload(self.table, self.d, self.marginals)
         started = time.perf_counter()
-        result = self.make().fit(data, workload, seed=self.seed, progress=False)
+        asked = None if self.mechanism == "PrivMRF, plain" else workload
+        result = self.make().fit(data, asked, seed=self.seed, progress=False)
         seconds = time.perf_counter() - started
         records = result.sample(seed=self.seed)
         return {
@@ -148,9 +164,20 @@ class Cell:
             "workload_error": workload_error(data, records, workload, norm="l1", per="record"),
             "ranges_3": scores.range_error(self.table, records, 3),
             "ranges_5": scores.range_error(self.table, records, 5),
+            **(self.more_ranges(records) if self.drawn_again else {}),
             "measurements": len(result.measurements),
             "seconds": seconds,
         }
+
+    def more_ranges(self, records: Dataset) -> dict[str, float]:
+        """Ranges of other seeds, prefixes, and the ranges about attributes that the workload names."""
+        inside = [problems.named(self.table, self.d).issuperset(o.clique) for o in problems.ranges(self.table, 3)]
+        of_named = scores.range_errors(self.table, records, 3)[np.array(inside)]
+        found = {"ranges_3_named": float(of_named.mean())}
+        for seed in RANGE_SEEDS:
+            found[f"ranges_5_of_{seed}"] = scores.range_error(self.table, records, 5, seed)
+            found[f"prefixes_5_of_{seed}"] = scores.range_error(self.table, records, 5, seed, prefixes=True)
+        return found
 
 
 @dataclass(frozen=True)
@@ -196,8 +223,12 @@ def made(name: str, epsilon: float, d: int = 3, eta: float | None = None) -> Mec
     given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "backend": "simulation"}
     if eta is not None:
         given["eta"] = eta
-    if name in ("PPSyn", PUBLISHED) or name in LEAKS:
+    if name in ("PPSyn", PUBLISHED, LETTER) or name in LEAKS:
         given["dimensions"] = d
+    if name == LETTER:
+        return PPSynAsPublishedNotPrivate(**given, **LIMITED, candidates="workload", weights="stddev")
+    if name in PLAIN:
+        return getattr(mechanisms, PLAIN[name])(**given, **MECHANISMS[PLAIN[name]], method="auto")
     if name in LEAKS:
         return PPSynPublishedPartlyClosed(**given, **LIMITED, **LEAKS[name])
     kind = PPSynAsPublishedNotPrivate if name == PUBLISHED else getattr(mechanisms, name)
@@ -214,6 +245,21 @@ def sweep(seeds: int, quick: bool) -> Iterator[Cell]:
         for epsilon in (0.1, 1.0) if quick else EPSILONS:
             for name in MECHANISMS:
                 yield from (Cell(table, name, epsilon, seed=seed, marginals=_marginals(quick)) for seed in range(seeds))
+
+
+def letter(seeds: int, quick: bool) -> Iterator[Cell]:
+    """PPSyn to the letter and the comparators as published, judged by ranges of several seeds and by prefixes."""
+    for table, epsilons in {"BR2000": (0.5,)}.items() if quick else LETTER_EPSILONS.items():
+        for epsilon in epsilons:
+            for name in (LETTER, *PLAIN, *COMPARED[table]):
+                for seed in range(seeds):
+                    yield Cell(table, name, epsilon, seed=seed, marginals=_marginals(quick), drawn_again=True)
+
+
+def loans_etas(seeds: int, quick: bool) -> Iterator[Cell]:
+    """Figures 7c and 8c, with fewer values of eta than 7 and 8: a run takes most of a minute."""
+    for eta in () if quick else LOANS_ETAS:
+        yield from (Cell("loans", LETTER, PARAMETER_EPSILON, eta=eta, seed=seed) for seed in range(seeds))
 
 
 def support_vectors(quick: bool) -> Iterator[SvmCell]:

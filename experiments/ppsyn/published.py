@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,8 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.adaptive import planned_rounds
 from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import estimate_measured, tree_limit
-from pgmest.mechanisms.parameters import COUNT, optional, parameter
+from pgmest.mechanisms.mechanism import cliques_of
+from pgmest.mechanisms.parameters import COUNT, choice, optional, parameter
 from pgmest.mechanisms.ppsyn.partitions import Partition
 from pgmest.mechanisms.ppsyn.ppsyn import UP_TO_ONE, PPSyn
 from pgmest.mechanisms.result import Outcome
@@ -60,9 +61,11 @@ class PPSynAsPublishedNotPrivate(PPSyn):
     under a label that says so; its total is therefore no privacy guarantee. `pgmest.mechanisms.PPSyn` is the private
     mechanism.
 
-    The paper leaves three choices open. W contains the marginals of the workload and, as in AIM, all marginals of their
-    attributes; the candidates are those that keep the junction tree within `max_megabytes`. The last measurement gets
-    the remaining budget if that is less than its required budget. The estimator is PGM, weighted by 1 / sigma^2.
+    With `candidates="workload"` and `weights="stddev"` it is the letter: the candidates are the marginals of the
+    workload W, and the objective weighs a measurement by 1 / sigma (equation 6). By default the candidates are, as in
+    AIM, also all marginals of their attributes, and the weight is 1 / sigma^2, as the likelihood has it. Two choices
+    are open in the paper: the candidates are those that keep the junction tree within `max_megabytes`, and the last
+    measurement gets the remaining budget if that is less than its required budget.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -76,17 +79,24 @@ class PPSynAsPublishedNotPrivate(PPSyn):
         rounds: T, by default 16 per attribute, as in AIM; the paper does not give a number. The selection of each round
             costs 0.1 rho / T, so there are at most 9 T rounds.
         measuring_share: the share of the budget that T selections leave for the measurements.
+        candidates: "workload" or "closure".
+        weights: "stddev" for 1 / sigma, or "variance" for 1 / sigma^2.
 
     The other arguments and the errors are those of `PPSyn`; `fineness` has no effect.
     """
 
     eta: float = parameter(0.7, UP_TO_ONE)
     rounds: int | None = parameter(None, optional(COUNT))
+    candidates: str = parameter("closure", choice(("closure", "workload")))
+    weights: str = parameter("variance", choice(("variance", "stddev")))
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         """Run Algorithm 1."""
         relevant = list(relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions))
         one_way = [clique for clique in relevant if len(clique) == 1]
+        if self.candidates == "workload":
+            asked = {frozenset(clique) for clique in cliques_of(workload, curator.domain)}
+            relevant = [clique for clique in relevant if len(clique) > 1 and frozenset(clique) in asked]
         limit = tree_limit(curator, one_way, self.max_megabytes)
         weights = least_error_weights(curator.domain, one_way, Rho)
         measures = list(curator.measure_all(one_way, curator.budget * self.one_way_share, weights=weights))
@@ -125,7 +135,7 @@ class PPSynAsPublishedNotPrivate(PPSyn):
         return estimate_measured(
             curator,
             before,
-            measurements=measures,
+            measurements=measures if self.weights == "variance" else [weighed_by_stddev(one) for one in measures],
             tolerance=self.tolerance / effort,
             max_iterations=self.max_iterations * effort,
         )
@@ -164,6 +174,15 @@ def uniform_estimate(noisy: LinearMeasurement, partition: Partition) -> LinearMe
     """
     sizes = np.bincount(partition.boxes, minlength=partition.count)
     return LinearMeasurement((noisy.values / sizes)[partition.boxes], noisy.clique, noisy.stddev)
+
+
+def weighed_by_stddev(measurement: LinearMeasurement) -> LinearMeasurement:
+    """Return the measurement with the square root of its standard deviation, so that its weight is 1 / sigma.
+
+    >>> weighed_by_stddev(LinearMeasurement([6.0, 1.0], "a", 4.0)).stddev
+    2.0
+    """
+    return replace(measurement, stddev=np.sqrt(measurement.stddev))
 
 
 def contribution(true: np.ndarray, estimated: np.ndarray) -> float:

@@ -14,15 +14,24 @@ from pgmest.evaluation import svm_misclassification
 
 
 @functools.cache
-def true_ranges(name: str, attributes: int) -> np.ndarray:
+def true_ranges(name: str, attributes: int, seed: int = problems.SEED, prefixes: bool = False) -> np.ndarray:
     """Return the answers of the true records, as fractions."""
-    return np.array([one.fraction(problems.table(name)) for one in problems.ranges(name, attributes)])
+    return np.array([one.fraction(problems.table(name)) for one in problems.ranges(name, attributes, seed, prefixes)])
 
 
-def range_error(name: str, records: Dataset, attributes: int) -> float:
+def range_error(
+    name: str, records: Dataset, attributes: int, seed: int = problems.SEED, prefixes: bool = False
+) -> float:
     """The mean squared error of the answers to ranges, as fractions (metric 2)."""
-    found = np.array([one.fraction(records) for one in problems.ranges(name, attributes)])
-    return float(np.mean(np.square(found - true_ranges(name, attributes))))
+    return float(np.mean(range_errors(name, records, attributes, seed, prefixes)))
+
+
+def range_errors(
+    name: str, records: Dataset, attributes: int, seed: int = problems.SEED, prefixes: bool = False
+) -> np.ndarray:
+    """The squared error of each answer."""
+    found = np.array([one.fraction(records) for one in problems.ranges(name, attributes, seed, prefixes)])
+    return np.square(found - true_ranges(name, attributes, seed, prefixes))
 
 
 def svm_rates(

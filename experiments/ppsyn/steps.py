@@ -47,6 +47,8 @@ def runs(how: Run) -> dict[str, Runs]:
         "eta": list(cells.etas(seeds, how.quick)),
         "eta_budgets": list(cells.eta_budgets(seeds, how.quick)),
         "dimensions": list(cells.dimensions(seeds, how.quick)),
+        "letter": list(cells.letter(seeds, how.quick)),
+        "loans_eta": list(cells.loans_etas(seeds, how.quick)),
         "leak": [*leaks, *beside],
     }
     return {name: Runs(FOLDER, of, tuple(f"{FOLDER}/{one}" for one in found)) for name, of in found.items()}

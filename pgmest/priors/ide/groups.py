@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from pgmest.priors.ide.sweeps import Order
 from pgmest.priors.ide.update import iterative_update
 from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique
+
+TotalsFrom = Literal["all", "counts"]
+"""The answers that a group's total is computed from: its count and all table sums, or its count alone."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,18 @@ class AnswersByGroup:
 
     @classmethod
     def of(
-        cls, public: Dataset, by: Clique, counts: LinearMeasurement | None, marginals: Sequence[LinearMeasurement]
+        cls,
+        public: Dataset,
+        by: Clique,
+        counts: LinearMeasurement | None,
+        marginals: Sequence[LinearMeasurement],
+        totals_from: TotalsFrom = "all",
     ) -> AnswersByGroup:
-        """Return the answers by group; a group's total is the inverse-variance mean of its count and table sums."""
+        """Return the answers by group.
+
+        A group's total is the inverse-variance mean of its count and table sums, or with totals_from="counts" its count
+        rounded down.
+        """
         groups, size = record_cells(public, by), public.domain.size(by)
         tables, precision, sums = [], np.zeros(size), np.zeros(size)
         for measurement in marginals:
@@ -80,6 +93,8 @@ class AnswersByGroup:
             sums += counts.values / np.square(counts.stddev)
             precision += 1.0 / np.square(counts.stddev)
         totals = np.maximum(np.divide(sums, precision, out=np.zeros(size), where=precision > 0), 0.0)
+        if totals_from == "counts" and counts is not None:
+            totals = np.floor(np.maximum(counts.values, 0.0))
         return cls(by, groups, np.bincount(groups, minlength=size), totals, tuple(tables))
 
     def answers(self, group: int, rows: np.ndarray) -> list[PartialAnswer]:

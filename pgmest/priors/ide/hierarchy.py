@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -22,12 +22,15 @@ from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.priors.ide.groups import AnswersByGroup, GroupUpdate, Prior
+from pgmest.priors.ide.groups import AnswersByGroup, GroupUpdate, Prior, TotalsFrom
 from pgmest.priors.ide.sweeps import Order
 from pgmest.priors.ide.update import check_form, prior_fractions
 from pgmest.priors.ide.workload import normalized_information
 from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique, Domain
+
+Sampling = Literal["stratified", "independent"]
+"""The ways to draw a group's records."""
 
 
 class MeasuringCurator(Protocol):
@@ -135,6 +138,8 @@ def synthesize_hierarchy(
     tolerance: float = 5e-3,
     order: Order = "sweeps",
     refill: bool = False,
+    totals_from: TotalsFrom = "all",
+    sampling: Sampling = "stratified",
     threads: int | None = None,
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
@@ -143,7 +148,8 @@ def synthesize_hierarchy(
 
     The published Algorithm 2 has two levels, state and then PUMA and year, each with
     `Level(share=0.5, count_share=0.5)` (four equal parts of the budget), and here `prior_weight=0, max_support=None,
-    order="random", refill=True, max_sweeps=2, tolerance=0`: the contest's T was twice the number of marginals.
+    order="random", refill=True, totals_from="counts", sampling="independent", max_sweeps=2, tolerance=0`: the contest's
+    T was twice the number of marginals.
 
     Args:
         public: public records over the same attributes, those that define the groups included.
@@ -154,6 +160,10 @@ def synthesize_hierarchy(
         max_support: the largest number of public records in the distribution of a last-level group; a larger number is
             thinned to a systematic sample of equal weights. None keeps all.
         max_sweeps, tolerance, order, refill: as in `update_prior`.
+        totals_from: "all" for the inverse-variance mean of a group's noisy count and the sums of its tables, which is
+            more accurate; "counts" for the noisy count rounded down, as in the paper.
+        sampling: "stratified" for a systematic sample of similar records, whose marginals are closer to the group's
+            distribution; "independent" for independent draws, as in the paper.
         threads: the number of groups that are updated in parallel; None for `pgmest.get_threads()`. It does not change
             the result.
         seed: the seed of the updates and of the sampling, or a generator.
@@ -167,6 +177,9 @@ def synthesize_hierarchy(
     if not pooling > 0:
         raise ArgumentError.of("pooling", pooling, "a positive number of records, or inf")
     check_form(prior_weight, order, refill)
+    for name, value, known in (("totals_from", totals_from, TotalsFrom), ("sampling", sampling, Sampling)):
+        if value not in get_args(known):
+            raise ArgumentError.of(name, value, get_args(known))
     levels = [answers.level for answers in measured]
     check_levels(public.domain, levels)
     for answers in measured:
@@ -181,13 +194,13 @@ def synthesize_hierarchy(
     for position, answers in enumerate(measured):
         above = levels[position - 1] if position else None
         parents = _parents(public.domain, answers.level, above)
-        grouped = AnswersByGroup.of(public, answers.level.by, answers.counts, answers.marginals)
+        grouped = AnswersByGroup.of(public, answers.level.by, answers.counts, answers.marginals, totals_from)
         last = position == len(measured) - 1
         update = GroupUpdate(prior_weight, pooling, max_support if last else None, max_sweeps, tolerance, order, refill)
         priors = _update_groups(grouped, priors, parents, update, generator, threads, progress)
         totals = grouped.totals
         lineage.append(parents)
-    return _records(public, levels, lineage, priors, np.where(parents >= 0, totals, 0.0), generator)
+    return _records(public, levels, lineage, priors, np.where(parents >= 0, totals, 0.0), generator, sampling)
 
 
 def _update_groups(
@@ -250,13 +263,18 @@ def _records(
     priors: Sequence[Prior | None],
     totals: np.ndarray,
     generator: np.random.Generator,
+    sampling: Sampling,
 ) -> Synthesis:
     """Sample the records of each last-level group, in the number of its noisy total, and fill its group attributes."""
     rows, groups = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=int)]
     for group, prior in enumerate(priors):
         count = round(max(float(totals[group]), 0.0)) if prior is not None else 0
         if prior is not None and count:
-            rows.append(prior.rows[systematic_sample(prior.weights, count, generator)])
+            if sampling == "independent":
+                drawn = generator.choice(len(prior.rows), count, p=prior.weights / prior.weights.sum())
+            else:
+                drawn = systematic_sample(prior.weights, count, generator)
+            rows.append(prior.rows[drawn])
             groups.append(np.full(count, group))
     columns = dict(zip(public.domain, (column[np.concatenate(rows)] for column in public.columns), strict=True))
     place = np.concatenate(groups)

@@ -16,6 +16,7 @@ from pgmest.errors import ArgumentError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.priors import Level, measure_hierarchy, synthesize_hierarchy
 from pgmest.priors.ide.answers import partial_answers
+from pgmest.priors.ide.hierarchy import LevelAnswers
 from pgmest.priors.ide.projection import project_answer
 from pgmest.priors.ide.update import iterative_update, prior_fractions, update_prior
 from pgmest.privacy.budgets import Epsilon
@@ -172,3 +173,49 @@ def test_algorithm_2_spends_four_equal_parts():
         seed=0,
     ).data  # fmt: skip
     assert made.records == pytest.approx(400, abs=20)
+
+
+LETTER = {
+    "prior_weight": 0.0, "max_support": None, "order": "random", "refill": True, "max_sweeps": 2, "tolerance": 0.0,
+    "totals_from": "counts", "sampling": "independent",
+}  # fmt: skip
+
+
+def two_groups(count=(400.75, -3.0), tables=((900.0, 100.0), (50.0, 60.0))):
+    """Answers whose table sums say something else than the counts, and public records of two kinds."""
+    domain = pg.Domain({"puma": 2, "sex": 2})
+    public = pg.Dataset.from_codes(np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), domain)
+    level = Level(("puma",), cliques=(("sex",),), share=1.0, count_share=0.5)
+    counts = LinearMeasurement(np.array(count), "puma", stddev=10.0)
+    return public, [LevelAnswers(level, counts, (LinearMeasurement(np.array(tables), ("puma", "sex"), stddev=10.0),))]
+
+
+def test_the_letter_takes_the_floor_of_the_noisy_count_and_nothing_else():
+    """Lines 2, 3 and 16 of Algorithm 2: floor(max(n, 0)) for the answers and the number of records of each group."""
+    made = synthesize_hierarchy(*two_groups(), seed=0, **LETTER)
+    assert made.totals.tolist() == [400.0, 0.0]
+    assert made.data.project("puma").values.tolist() == [400.0, 0.0]
+    mean = synthesize_hierarchy(*two_groups(), seed=0, **{**LETTER, "totals_from": "all"})
+    combined = [(400.75 / 100 + 1000 / 200) / 0.015, (-3.0 / 100 + 110 / 200) / 0.015]
+    np.testing.assert_allclose(mean.totals, combined)
+    assert mean.data.records == sum(round(one) for one in combined)
+
+
+def test_the_letter_draws_its_records_one_by_one():
+    """The number of a kind among n independent draws has variance n p (1 - p); in a stratified sample it is fixed."""
+    counts, share = {}, 0.3
+    answers = two_groups((400.0, 0.0), ((400 * share, 400 * (1 - share)), (0.0, 0.0)))
+    for sampling in ("independent", "stratified"):
+        options = {**LETTER, "sampling": sampling}
+        counts[sampling] = [
+            synthesize_hierarchy(*answers, seed=seed, **options).data.project("sex").values[0] for seed in range(200)
+        ]
+    assert set(counts["stratified"]) == {400 * share}
+    assert np.mean(counts["independent"]) == pytest.approx(400 * share, abs=3)
+    assert np.var(counts["independent"]) == pytest.approx(400 * share * (1 - share), rel=0.4)
+
+
+@pytest.mark.parametrize(("option", "value"), [("totals_from", "count"), ("sampling", "iid"), ("sampling", None)])
+def test_ways_that_do_not_exist_are_refused(option, value):
+    with pytest.raises(ArgumentError, match=f"{option}={value!r} is not valid: it must be one of"):
+        synthesize_hierarchy(*two_groups(), **{option: value})
