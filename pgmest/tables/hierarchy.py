@@ -263,9 +263,21 @@ class Hierarchy:
     def __reduce__(self) -> tuple[Any, ...]:
         return Hierarchy.from_json, (self.to_json(),)
 
+    def __str__(self) -> str:
+        """Return the levels, and the groups of the coarsest with the numbers of their values."""
+        return f"{self!r}\n{_shown(self)}"
+
     def __repr__(self) -> str:
         sizes = " > ".join(f"{size:,} {name}" for name, size in self.sizes.items())
         return f"Hierarchy of '{self.attribute}': {self.values:,} values in {sizes}"
+
+
+def _shown(tree: Hierarchy) -> str:
+    """Return the groups of the coarsest level, each with the number of its values."""
+    level = tree.names[0]
+    sizes = np.bincount(tree.groups(level))
+    lines = [f"  {tree.label(level, one)}: {sizes[one]:,}" for one in range(min(len(sizes), SHOWN_GROUPS))]
+    return "\n".join([*lines, *([f"  ... {len(sizes) - SHOWN_GROUPS:,} more"] if len(sizes) > SHOWN_GROUPS else [])])
 
 
 def _numbered(name: str, given: Iterable[Any]) -> tuple[np.ndarray, tuple[str, ...] | None]:

@@ -35,7 +35,7 @@ def test_prefixes_name_the_groups_of_codes():
     assert tree.groups("chapter").tolist() == [0, 0, 0, 1, 1, 2]
     assert tree.parents("block").tolist() == [0, 0, 1, 2]
     assert tree.members("chapter", 1).tolist() == [3, 4]
-    assert str(tree) == "Hierarchy of 'diagnosis': 6 values in 3 chapter > 4 block"
+    assert repr(tree) == "Hierarchy of 'diagnosis': 6 values in 3 chapter > 4 block"
 
 
 @given(trees())
@@ -120,3 +120,9 @@ def test_errors_name_what_is_missing():
         domain.level("b@chapter")
     with pytest.raises(UnknownAttributeError, match="c@chapter"):
         domain.level("c@chapter")
+
+
+def test_the_text_lists_the_coarsest_level_and_how_many_values_are_below():
+    tree = pg.Hierarchy("code", {"chapter": ["A", "A", "B"], "block": ["x", "y", "z"]})
+    assert str(tree) == "Hierarchy of 'code': 3 values in 2 chapter > 3 block\n  A: 2\n  B: 1"
+    assert str(pg.Hierarchy("n", {"half": [*range(20)]})).endswith("  11: 1\n  ... 8 more")

@@ -12,6 +12,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
 from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
 from pgmest.evaluation.reports.kept import kept_dependences
+from pgmest.evaluation.reports.levels import levels_section
 from pgmest.evaluation.reports.margins import likely_margins
 from pgmest.evaluation.reports.missing_values import missing_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
@@ -81,7 +82,7 @@ def report(
 
     With real records, the page has the release, one-way and two-way marginals (worst, best, heat maps), the workload,
     impossible records, and the membership check. Without them, it has the release, the fit of the model to its noisy
-    answers, the one-way marginals, and impossible records.
+    answers, the one-way marginals, and impossible records. Both have the levels of hierarchies.
 
     Args:
         real: the private records, or None for the page that may be published.
@@ -109,6 +110,7 @@ def report(
     """
     domain = _checked_domain(real, synthetic, holdout, check)
     labels = _labels(schema, domain)
+    domain = domain if schema is None else domain.with_hierarchies(*schema.domain.hierarchies.values())
     paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
     statement = _statement(synthetic, schema)
     parts = [] if real is None or schema is None else [raw_table(check)]
@@ -117,6 +119,7 @@ def report(
     parts.append(likely_margins(synthetic))
     parts.append(kept_dependences(synthetic))
     parts.append(what_was_released(synthetic, domain, labels))
+    parts.append(levels_section(synthetic, domain, labels, None if real is None else real.select(domain)))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
     if real is None:
         parts += [released_marginals(synthetic, domain, labels), released_dependences(synthetic, domain)]
