@@ -25,7 +25,7 @@ def level_query(named: NamedLevel, domain: Domain) -> MatrixQuery:
 
 
 def named_levels(domain: Domain, names: Iterable[str] | str) -> tuple[NamedLevel, ...]:
-    """Return the attributes and levels that names stand for.
+    """Return the attributes and levels that are named.
 
     Raises:
         UnknownAttributeError: a name is neither.

@@ -13,6 +13,7 @@ from pgmest.errors import ArgumentError
 from pgmest.evaluation.reports.page import paragraph, section, table
 from pgmest.measurements.measured_tables import MEASURED, MODELED, MeasuredCliques
 from pgmest.models.errors.drawn_intervals import drawn_answers
+from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
 
 SHOWN = 30
@@ -69,9 +70,9 @@ def likely_margins(source: Any) -> str:
     return section("How far off a count may be", *parts)
 
 
-def typical_error(model: Any, clique: Clique) -> float:
+def typical_error(model: Any, query: Clique | Kron) -> float:
     """Return the root-mean-square error of a count, as a mean over the records: that of the counts that people read."""
-    found = drawn_answers(model, clique)
+    found = drawn_answers(model, query)
     counts, squares = np.maximum(found.answer.values, 0.0), np.mean(np.square(found.errors), axis=0)
     weights = counts if counts.sum() > 0 else np.ones_like(counts)
     return float(np.sqrt((squares * weights).sum() / weights.sum()))
