@@ -63,6 +63,20 @@ def matters_option(add: Add) -> None:
     add("--matters", action="append", default=[], metavar="CLIQUE", help=text)
 
 
+def invariants_option(add: Add) -> None:
+    """Add the option for the tables that the result has exactly, which `invariants_of` reads."""
+    text = (
+        "a table that the result has exactly and that is NOT protected, because the law demands it or it is public, "
+        "such as region or region,sex; may be repeated"
+    )
+    add("--invariant", action="append", default=[], metavar="CLIQUE", help=text)
+
+
+def invariants_of(options: argparse.Namespace) -> list[Clique]:
+    """Return the tables of --invariant; the mechanism checks them."""
+    return [tuple(clique_of(text)) for text in options.invariant]
+
+
 def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
     """Return the workload asked for, checked against the domain; None without such options.
 

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from pgmest.cli.budget import DELTA_HELP
+from pgmest.cli.cliques import invariants_of
 from pgmest.cli.command import Add, Command, say, show
 from pgmest.cli.paths import continued
 from pgmest.errors import ArgumentError
@@ -32,7 +33,7 @@ is the epsilon of pure differential privacy.
 
 The ledger protects one row, up to --records-per-person rows, or, with --unit COLUMN, all rows of one person: name the
 column of the `unit` in the schemas of the runs. By group privacy, a run that protects fewer rows is charged more; a run
-that protects another unit is refused.
+that protects another unit is refused. Runs with --invariant need a ledger that was created with the same --invariant.
 
 adopt accepts a file that was moved or restored, a ledger or a --checkpoint, as the newest and only one.
 """
@@ -54,6 +55,8 @@ def _options(add: Add) -> None:
     )
     add("--records-per-person", type=int, metavar="K", help="create: the most records of one person (default: 1)")
     add("--unit", metavar="COLUMN", help="create: the column of the schemas' unit, if a person has several rows")
+    text = "create: a table that the ledger does not protect, for runs with the same --invariant; may be repeated"
+    add("--invariant", action="append", default=[], metavar="CLIQUE", help=text)
     add("--table", default="", metavar="TEXT", help="create: a description of the dataset")
     add("--expect", metavar="HEAD", help="show: a head printed earlier, from which the file must have grown")
     add("--all", action="store_true", help="show: every run, not only the last ones")
@@ -61,15 +64,18 @@ def _options(add: Add) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from pgmest.privacy import AddRemove, DatasetLedger
+    from pgmest.privacy import AddRemove, DatasetLedger, Replace
     from pgmest.privacy.dataset_ledger import adopt_file
 
     if options.action == "adopt":
         say(f"{options.file} is accepted as the newest and only one, head {adopt_file(options.file)}.")
         return
     if options.action == "create":
-        neighbors = None if options.records_per_person is None else AddRemove(options.records_per_person)
+        fixed = invariants_of(options)
+        relation = Replace if fixed else AddRemove
+        neighbors = None if options.records_per_person is None else relation(options.records_per_person)
         more = {"table": options.table, "threshold_delta": options.threshold_delta, "unit": options.unit}
+        more["invariants"] = fixed
         ledger = DatasetLedger.create(options.file, _total(options), neighbors=neighbors, **more)
     else:
         ledger = DatasetLedger(options.file, expect=options.expect)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HELP = """\
 If the schema has linked tables (tables:), give each as NAME=FILE, such as households=hh.csv persons=pp.csv, or a folder
 with a file for each name, such as households.csv and persons.parquet."""
-FLAT_ONLY = ("workload", "matters", "buy_bounds", "bought", "model", "records_per_person")
+FLAT_ONLY = ("invariant", "workload", "matters", "buy_bounds", "bought", "model", "records_per_person")
 """The options that linked tables do not have."""
 
 FIXED_KEY = bytes(16)

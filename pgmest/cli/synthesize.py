@@ -14,7 +14,14 @@ from pgmest._base.files import write_atomically
 from pgmest._base.printable import printable
 from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options, question_delta
-from pgmest.cli.cliques import matters_of, matters_option, workload_of, workload_options
+from pgmest.cli.cliques import (
+    invariants_of,
+    invariants_option,
+    matters_of,
+    matters_option,
+    workload_of,
+    workload_options,
+)
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
 from pgmest.cli.linked import HELP, NamedFile, named_tables, only_table, synthesize_linked, table_argument
@@ -105,6 +112,10 @@ These files may be published: the table, the model, the budget spent, and the pa
 of --owner-report, which compares with the private records without noise, and the file of --checkpoint before the run
 has ended.
 
+--invariant region,sex publishes this table exactly, in whole numbers, in every synthetic table: for what is public or
+held exactly by law. It is read from the records, costs no budget, and is NOT protected; the promise is then for persons
+who are replaced by others with the same values there. A schema can say so, too: `invariants: [[region, sex]]`.
+
 --seed fixes the drawing of records and the breaking of ties, never the noise: the noise comes from the operating
 system's secure generator, and two runs with the same seed differ. With --insecure-simulation the seed also fixes the
 noise, and the result is NOT private: use it to try the command on public tables.
@@ -150,6 +161,7 @@ def _synthesize_options(add: Add) -> None:
     mechanism_options(add)
     workload_options(add, "all pairs")
     matters_option(add)
+    invariants_option(add)
     text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
     add("--buy-bounds", type=float, metavar="X", help=text)
     add("--bought", metavar="FILE", type=output, help="where to write the schema with the bought parts, .json")
@@ -196,6 +208,8 @@ def _run(options: argparse.Namespace) -> None:
         raise ArgumentError.of("--out", options.out, f"a file, {WRITTEN_TABLE}; a folder is for linked tables")
     domain = schema.stand_in().domain
     mechanism = mechanism_of(options, options.insecure_simulation)
+    if options.invariant:
+        mechanism = dataclasses.replace(mechanism, invariants=invariants_of(options))
     synthesizer = Synthesizer(mechanism, matters=matters_of(options, domain))
     question_delta(options)
     workload = workload_of(options, domain)

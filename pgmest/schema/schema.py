@@ -25,6 +25,7 @@ from pgmest.schema.column_types import column_of
 from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.frame_types import LIBRARIES, FrameTypes
 from pgmest.schema.hierarchies import with_hierarchies
+from pgmest.schema.invariants import read_invariants
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
 from pgmest.schema.sums import Sum
@@ -70,6 +71,7 @@ class Schema:
         source: the file it is from, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        invariants: the tables that releases have exactly, by their columns or levels; they are not protected.
         weight: the survey weight that each record carries; None without one.
         description: all that it says, as plain data of the file's form; `from_dict` reads it.
         file: how the file of the private table is read, where its name does not say it: options of a `TableFile`.
@@ -96,6 +98,7 @@ class Schema:
     sums: tuple[Sum, ...] = ()
     frame: FrameTypes | None = None
     weight: Weight | None = None
+    invariants: tuple[Clique, ...] = ()
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -137,7 +140,8 @@ class Schema:
             return SCHEMA_OF_TABLES[0](node)
         node = with_code_books(node)
         fields = node.fields(
-            ("columns", "weight", "constraints", "unit", "file", "frame", "drafted_from_private_data"), ("columns",)
+            ("columns", "weight", "constraints", "invariants", "unit", "file", "frame", "drafted_from_private_data"),
+            ("columns",),
         )
         columns: dict[str, SchemaColumn] = {}
         bought: dict[str, BoughtColumn] = {}
@@ -168,6 +172,7 @@ class Schema:
             sums=found.sums,
             frame=FrameTypes.from_node(fields["frame"]) if "frame" in fields else None,
             weight=weight,
+            invariants=read_invariants(fields["invariants"], domain_of(coded)) if "invariants" in fields else (),
         )
 
     # -- what it says -----------------------------------------------------------------------------------------------

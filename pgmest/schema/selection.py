@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest.errors import ArgumentError, DuplicateAttributeError, SchemaError, UnknownAttributeError, listed
 from pgmest.schema.hierarchies import as_lists
+from pgmest.tables.hierarchy import SEPARATOR
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -31,6 +32,9 @@ def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
     kept = [one for item in schema.description.get("constraints", ()) for one in _kept(schema, item, names)]
     description = {**schema.description, "columns": described}
     description.pop("constraints", None)
+    if description.pop("invariants", None):
+        tables = [table for table in schema.invariants if {name.split(SEPARATOR)[0] for name in table} <= set(names)]
+        description |= {"invariants": [list(table) for table in tables]}
     if weight not in names:
         description.pop("weight", None)
     part = type(schema).from_dict(description | ({"constraints": kept} if kept else {}))

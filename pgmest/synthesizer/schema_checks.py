@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def with_schema(mechanism: Mechanism, schema: Schema) -> Mechanism:
-    """Return the mechanism with the schema's structural zeros besides its own."""
+    """Return the mechanism with the schema's structural zeros and invariants besides its own."""
     rules = [*zero_rules(mechanism.structural_zeros), *zero_rules(schema.structural_zeros)]
-    return dataclasses.replace(mechanism, structural_zeros=rules)
+    fixed = [*schema.invariants, *mechanism.invariants]
+    return dataclasses.replace(mechanism, structural_zeros=rules, invariants=[*dict.fromkeys(fixed)] or None)
 
 
 def check_public(schema: Schema, allow_draft: bool = False) -> None:
