@@ -9,9 +9,9 @@ import pandas as pd
 
 from experiments import figure_style as style
 from experiments.dpsyn import noise
-from experiments.dpsyn.cells import EPSILONS, FLOWS, FLOWS_LONG, HALF_COPIES, OURS, PUBLISHED, SCHEDULES
+from experiments.dpsyn.cells import EPSILONS, FLOWS, FLOWS_LONG, HALF_COPIES, OURS, PUBLISHED, RAISED, SCHEDULES, SCORED
 
-COLORS = {PUBLISHED: "#D55E00", HALF_COPIES: "#E69F00", OURS: "#0072B2", FLOWS: "#009E73"}
+COLORS = {PUBLISHED: "#D55E00", SCORED: "#CC79A7", HALF_COPIES: "#E69F00", OURS: "#0072B2", FLOWS: "#009E73"}
 SCORES = {
     ("fire", "density"): "density estimation",
     ("fire", "ranges"): "range queries",
@@ -56,10 +56,10 @@ def scores(table: pd.DataFrame, path: Path) -> Path:
 def convergence(table: pd.DataFrame, path: Path) -> Path:
     """The error of the tables against iterations: GUM with its schedules, copies or not, and flows."""
     figure, panels = style.panels(2, width=4.6, height=3.4, share_y=True)
-    schedules = {f"{PUBLISHED}, {one}": f"published, {one.replace('_', ' ')} decay" for one in SCHEDULES}
+    schedules = {f"{RAISED}, {one}": f"alpha 1, {one.replace('_', ' ')} decay" for one in SCHEDULES}
     others = {
         f"{OURS}, long": "GUM, ours",
-        f"{PUBLISHED}, alpha 0.2": "published, alpha 0.2 (contest)",
+        PUBLISHED: "published: alpha 0.2, step decay",
         f"{PUBLISHED}, replace only": "published, replace only",
         FLOWS_LONG: "flows (MCF)",
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from experiments.dpsyn import cells, figures, noise, report
+from experiments.dpsyn import baselines, cells, figures, noise, report
 from experiments.papers.paper import Run, Runs
 from pgmest.mechanisms.priview.design import cover, subsets_of
 from pgmest.tables.domain import Domain
@@ -50,6 +50,7 @@ def runs(how: Run) -> dict[str, Runs]:
         "scores": [*cells.scores(how.few(3, 1), how.quick), *cells.all_attributes(how.quick)],
         "convergence": list(cells.convergence(how.few(3, 1), how.quick)),
         "itemsets": list(cells.itemsets(how.few(3, 1), how.quick)),
+        "priview": list(baselines.comparison(how.few(3, 1), how.quick)),
     }
     lists = {"convergence": ("error",)}
     return {name: Runs(FOLDER, of, (f"{FOLDER}/{name}",), lists.get(name, ())) for name, of in found.items()}
@@ -63,6 +64,14 @@ def scores(how: Run) -> None:
 def convergence(how: Run) -> None:
     """GUM against flows."""
     _figure(how, "convergence", _by_iteration)
+
+
+def priview(how: Run) -> None:
+    """PriView against Direct and Fourier."""
+    rows = how.table(runs(how)["priview"])
+    if not rows.empty:
+        how.write_table(f"{FOLDER}/priview", rows)
+        report.write(how)
 
 
 def itemsets(how: Run) -> None:

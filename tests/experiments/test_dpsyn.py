@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from experiments.dpsyn import noise
+from experiments.dpsyn import baselines, noise
 from experiments.dpsyn.design import FIRE, FIRE30, Design
 from experiments.dpsyn.pipeline import measure
 from pgmest.evaluation import density_score
@@ -71,3 +71,24 @@ def test_more_marginals_for_more_budget(design):
     counts = [len(design.marginals(epsilon)) for epsilon in (0.3, 1.0, 8.0)]
     assert counts[0] < counts[1] < counts[2]
     assert len({frozenset(clique) for clique in design.marginals(8.0)}) == counts[2]
+
+
+def test_without_noise_fourier_coefficients_give_the_marginal():
+    rng = np.random.default_rng(0)
+    data = pg.Dataset.from_codes(rng.integers(0, 2, (300, 5)), {name: 2 for name in "abcde"})
+    made = baselines.Fourier()
+    for clique in (("a", "c", "e"), ("c", "b"), ("d",), ()):
+        np.testing.assert_allclose(made(data, clique, 1e12, rng), data.project(clique).values, atol=1e-6)
+
+
+def test_the_baselines_have_the_noise_of_all_marginals_together():
+    """Each of C(23, 2) marginals gets its share of epsilon; Fourier needs 1 + 23 + 253 coefficients."""
+    assert baselines.coefficients(23, 2) == 277
+    rng, names = np.random.default_rng(0), [f"a{place}" for place in range(23)]
+    data = pg.Dataset.from_codes(np.zeros((1, 23), int), dict.fromkeys(names, 2))
+    pair, variances = (names[3], names[7]), {}
+    for name, answer in (("direct", baselines.direct), ("fourier", None)):
+        made = [(answer or baselines.Fourier())(data, pair, 2.0, rng) for _ in range(4000)]
+        variances[name] = np.var([one[1, 0] for one in made])
+    assert variances["direct"] == pytest.approx(2 * (253 / 2) ** 2, rel=0.15)
+    assert variances["fourier"] == pytest.approx(4 * 2 * (277 / 2) ** 2 / 16, rel=0.15)

@@ -18,6 +18,7 @@ from pgmest.mechanisms.parameters import (
     CELLS,
     DEVIATIONS,
     ESTIMATOR,
+    FLAG,
     MEGABYTES,
     SHARE,
     TREE_MEGABYTES,
@@ -82,6 +83,8 @@ class PrivSyn(Mechanism):
         one_way_share: the share of the budget that measures the one-way marginals.
         selection_share: the share of the budget that selects pairs; the rest measures the selected marginals.
         threshold: the least noisy count of a value that is not merged, in standard deviations; -inf merges no values.
+        drop_rare: whether the rare values of an attribute get no record if their noisy counts sum to less than the
+            threshold, too (DPSyn A.3: "we assign 0 to all these values"). Otherwise every value remains possible.
         max_cells: the most cells of a combined marginal.
         max_megabytes: the largest junction tree of "pgm", 8 bytes a cell.
 
@@ -94,6 +97,7 @@ class PrivSyn(Mechanism):
     one_way_share: float = parameter(0.1, SHARE)
     selection_share: float = parameter(0.1, SHARE)
     threshold: float = parameter(3.0, DEVIATIONS)
+    drop_rare: bool = parameter(False, FLAG)
     max_cells: float = parameter(5000, CELLS)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
@@ -117,7 +121,7 @@ class PrivSyn(Mechanism):
         spend = curator.budget * self.one_way_share if pairs else curator.remaining
         one_way = curator.measure_all(names, spend, weights=weights)
         zeros, merged = curator.structural_zeros, mergeable(curator, one_way)
-        transform = rare_values(curator.domain, merged, self.threshold, structural_zeros=zeros)
+        transform = rare_values(curator.domain, merged, self.threshold, drop=self.drop_rare, structural_zeros=zeros)
         recoded = curator.through(transform)
         measured = [transform.push(measurement) for measurement in one_way if measurement.noisy]
         if self.estimator == "original":

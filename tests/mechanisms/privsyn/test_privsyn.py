@@ -35,6 +35,28 @@ def fitted(seed=0, workload=None, **parameters):
     return PrivSyn(**given).fit(CENSUS, workload, seed=seed, progress=False)
 
 
+@pytest.mark.parametrize(("threshold", "third"), [(3.0, 60), (3.0, 3), (0.5, 3)])
+@pytest.mark.parametrize("estimator", ["original", "pgm"])
+def test_values_that_are_rare_together_get_no_record(estimator, threshold, third):
+    """A.3: above 3 sigma together they stay; below, they are assigned 0, or stay possible, whichever is asked for."""
+    counts = np.array([5000, 3000, third, 0])
+    data = pg.Dataset.from_codes([np.repeat(np.arange(4), counts), np.arange(counts.sum()) % 2], {"a": 4, "b": 2})
+    values = {}
+    for drop in (True, False):
+        made = PrivSyn(rho=0.5, threshold=threshold, drop_rare=drop, estimator=estimator, backend="simulation")
+        values[drop] = made.fit(data, seed=1, progress=False).project("a").values
+    noisy = PrivSyn(rho=0.5, backend="simulation").fit(data, seed=1, progress=False).measurements[0]
+    theta = threshold * float(noisy.stddev)
+    rare = noisy.values < theta
+    assert rare[3]
+    together = noisy.values[rare].sum()
+    if together < theta:
+        assert np.all(values[True][rare] == 0)
+    else:
+        np.testing.assert_array_equal(values[True], values[False])
+    assert estimator == "original" or np.all(values[False] > 0)
+
+
 # -- InDif ----------------------------------------------------------------------------------------------------------
 
 
