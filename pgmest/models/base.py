@@ -45,9 +45,6 @@ class ModelBase(ABC):
     total_stddev: float | None = None
     report: EstimationReport | MaybeNone = None
 
-    zeros_are_impossible: ClassVar[bool] = False
-    """True if the cells to which the model gives no records are impossible, rather than unlikely."""
-
     refittable_by: ClassVar[str] = ""
     """The call that makes a `Model`, which has error bars, of the same answers; empty for a kind that has them."""
 

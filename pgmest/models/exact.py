@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -67,8 +67,6 @@ class Model(Distribution):
         MeasurementError: a potential is NaN or +inf.
         ArgumentError: `total` is negative or no number.
     """
-
-    zeros_are_impossible: ClassVar[bool] = True
 
     potentials: CliqueVector
     total: float

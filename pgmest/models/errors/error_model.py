@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.models.errors.code_errors import CodeErrors
-from pgmest.models.errors.measured_tables import MeasuredTable, ShrunkTable, best_answer
+from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
@@ -36,8 +36,8 @@ class ErrorModel:
 
     The error of a table has these parts:
 
-    - noise, where the table or its margins were measured, and what shrinkage towards the expected table loses
-      (`code_errors`, `measured_tables`);
+    - noise, where the table or its margins were measured, as far as the model keeps it, and the dependence that noise
+      hides or shrinkage takes away (`code_errors`, `measured_tables`);
     - dependence that was not measured, or only over groups of codes: as large as scores or selections say, or else
       as the weakest measured dependence between the attributes (`unseen`);
     - sampling error of unmeasured tables: of the true records, and of the model's records if it has some.
@@ -55,7 +55,7 @@ class ErrorModel:
     known: KnownErrors
     answers: tuple[TableAnswer, ...]
     _codes: dict[str, CodeErrors] = field(default_factory=dict)
-    _larger: dict[Clique, ShrunkTable | None] = field(default_factory=dict)
+    _larger: dict[Clique, ComparedTable | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: EstimatedModel, known: KnownErrors) -> ErrorModel:
@@ -163,17 +163,18 @@ class ErrorModel:
         return np.sqrt(variances) * generator.standard_normal((count, *allowed.shape))
 
     def _measured(
-        self, clique: Clique, measured: ShrunkTable, allowed: np.ndarray, count: int, generator: np.random.Generator
+        self, clique: Clique, measured: ComparedTable, allowed: np.ndarray, count: int, generator: np.random.Generator
     ) -> np.ndarray:
         """Draw errors of a measured table; within groups, those of an unmeasured one."""
-        answer, errors = measured.answer, measured.draws(count, generator)
+        answer = measured.answer
+        errors = measured.draws(answer.grouped(self.unseen.field(clique, count, generator)), generator)
         sides = list(zip(answer.sides, allowed.shape, strict=True))
         if all(side.are_codes(size) for side, size in sides):
             return errors
         shares = allowed / np.maximum(answer.expanded(answer.grouped(allowed)), LEAST)
         inside = self._sampling_errors(clique, allowed, count, generator)
         fewest = min(side.groups for side, size in sides if not side.are_codes(size))
-        hidden = float(np.abs(measured.deviations).sum()) / fewest
+        hidden = measured.size / fewest
         if hidden > 0:
             inside = inside + self.unseen.draws(clique, hidden, count, generator)
         return (answer.expanded(errors) - answer.expanded(answer.grouped(inside))) * shares + inside
@@ -193,8 +194,8 @@ class ErrorModel:
         return self._codes[name]
 
     @cached_property
-    def _pairs(self) -> dict[Clique, ShrunkTable]:
-        """The measured pairs, shrunk by a prior that is learned from all of them."""
+    def _pairs(self) -> dict[Clique, ComparedTable]:
+        """The measured pairs, with a prior of their dependence that is learned from all of them."""
         domain = self.tables.domain
         pairs = {domain.ordered(pair) for answer in self.answers for pair in combinations(answer.clique, 2)}
         found = {}
@@ -202,17 +203,20 @@ class ErrorModel:
             answer = best_answer(self.about(pair))
             if answer is not None:
                 found[pair] = MeasuredTable.of(answer, self.tables)
-        before = learned_weights([table.mixture for table in found.values()])
-        return {pair: table.shrunk(before) for pair, table in found.items()}
+        mixtures = [table.mixture for table in found.values()]
+        before = learned_weights(mixtures, USUAL_WEIGHTS)
+        return {pair: table.compared(before) for pair, table in found.items()}
 
-    def measured(self, clique: Clique) -> ShrunkTable | None:
+    def measured(self, clique: Clique) -> ComparedTable | None:
         """Return the measured table of two attributes or more; None if it was not measured."""
         if len(clique) == 2:
             return self._pairs.get(clique)
         if clique not in self._larger:
             answer = best_answer(self.about(clique))
             table = None if answer is None else MeasuredTable.of(answer, self.tables)
-            self._larger[clique] = None if table is None else table.shrunk(learned_weights([table.mixture]))
+            self._larger[clique] = (
+                None if table is None else table.compared(learned_weights([table.mixture], USUAL_WEIGHTS))
+            )
         return self._larger[clique]
 
     @cached_property
@@ -224,7 +228,8 @@ class ErrorModel:
             shares = allowed / np.maximum(table.answer.expanded(table.answer.grouped(allowed)), LEAST)
             deviations[pair] = table.answer.expanded(table.deviations) * shares
         known = self.known
-        return UnseenDependence(self.tables, deviations, known.dependence, known.selections, known.bounds)
+        sizes = {pair: table.size for pair, table in self._pairs.items()}
+        return UnseenDependence(self.tables, deviations, sizes, known.dependence, known.selections, known.bounds)
 
 
 def _shares(table: np.ndarray, axis: int) -> np.ndarray:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import erf
 
-from pgmest.models.errors.mixture import PriorMixture
+from pgmest.models.errors.mixture import PRIOR_DISTANCES, PriorMixture
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.models.errors.table_answers import TableAnswer
 
@@ -16,8 +17,15 @@ TAILS = 4.0 ** np.arange(-1, 5)
 TAIL_WEIGHTS = np.array([0.25, 0.45, 0.2, 0.07, 0.02, 0.01])
 """The squared deviation of a single cell, relative to that of a typical cell of its size, and how likely it is: the
 deviations of the cells of a table have heavier tails than normal ones."""
+USUAL, USUAL_SPREAD = 0.1, 1.0
+"""The prior of the total variation distance of a table from the expected one: its typical value, and the standard
+deviation of its logarithm."""
+_USUAL: np.ndarray = np.exp(-0.5 * (np.log(np.maximum(PRIOR_DISTANCES, 1e-9) / USUAL) / USUAL_SPREAD) ** 2)
+USUAL_WEIGHTS: np.ndarray = _USUAL / _USUAL.sum()
+"""The prior weights of the priors of `PriorMixture`."""
 LIKELY = 1e-3
 """Priors with less weight than this share of the largest one are left out."""
+LEAST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +34,17 @@ class MeasuredTable:
 
     Attributes:
         answer: the noisy table.
-        off: its deviations from the expected table, without those of its margins.
+        expected: the table expected from the marginals of fewer attributes.
+        off: the answers' deviations from it, without those of their margins.
+        model: the deviations of the model's table from it.
         stddev: the standard deviation of the noise in `off`.
-        mixture: the estimates of `off` without noise.
+        mixture: the priors of the true deviations.
     """
 
     answer: TableAnswer
+    expected: np.ndarray
     off: np.ndarray
+    model: np.ndarray
     stddev: float
     mixture: PriorMixture
 
@@ -41,24 +53,37 @@ class MeasuredTable:
         """Compare an answer with the table expected from the marginals of fewer attributes."""
         expected = answer.grouped(tables.expected(answer.clique))
         off = centered(answer.beyond(expected)[None])[0]
+        model = centered((answer.grouped(tables.table(answer.clique)) - expected)[None])[0]
         stddev = max(answer.stddev * math.prod(side.centered_spread for side in answer.sides), 1e-9)
         free = math.prod(1 - 1 / groups for groups in off.shape if groups > 1)
-        return cls(answer, off, stddev, PriorMixture.of(expected + off, expected, stddev, free))
+        mixture = PriorMixture.of(expected + off, expected, stddev, free)
+        return cls(answer, expected, off, model, stddev, mixture)
 
-    def shrunk(self, before: np.ndarray) -> ShrunkTable:
-        """Shrink the deviations, given the prior weights of `mixture`."""
-        weights = self.mixture.weights(before)
-        kept = (weights @ self.mixture.kept)[self.mixture.kind].reshape(self.off.shape)
-        squares = self._squared_errors(weights, kept)
+    def compared(self, before: np.ndarray) -> ComparedTable:
+        """Return the errors of the model's deviations, given the prior weights of `mixture`."""
+        mean, variance = self._moments(larger_half(self.mixture.weights(before)))
+        kept = self._kept()
+        squares = variance + np.square(mean - self.model)
         lost = np.sqrt(np.maximum(squares - np.square(kept * self.stddev), 0.0))
-        return ShrunkTable(self.answer, self.off, kept, lost)
+        return ComparedTable(self.answer, mean, np.sqrt(variance), kept, lost)
 
-    def _squared_errors(self, weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Return the posterior mean of the squared error of each shrunk deviation, if deviations have heavy tails."""
+    def _kept(self) -> np.ndarray:
+        """Return the share of the answers' deviations that the model keeps, by least squares for each kind of cell."""
+        kind, noise = self.mixture.kind, self.stddev**2
+        together = np.bincount(kind, (self.off * self.model).ravel())
+        found = np.clip(together / (np.bincount(kind, np.square(self.off).ravel()) + noise), 0.0, 1.0)
+        return found[kind].reshape(self.off.shape)
+
+    def _moments(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the posterior mean and variance of each true deviation.
+
+        Single deviations have heavy tails. They are at least as large as the sampling error of the records.
+        """
         noise, off, kind = self.stddev**2, self.off.ravel(), self.mixture.kind
         likely = weights > LIKELY * weights.max()
         shares = self.mixture.kept[likely]
-        spreads = noise * shares / np.maximum(1 - shares, 1e-12)
+        sampling = np.bincount(kind, self.expected.ravel()) / np.maximum(np.bincount(kind), 1)
+        spreads = noise * shares / np.maximum(1 - shares, 1e-12) + np.maximum(sampling, 0.0)
         variances = (spreads[:, None, :] * TAILS[:, None]).reshape(-1, spreads.shape[1])
         before = np.log(np.outer(weights[likely], TAIL_WEIGHTS)).ravel()
         logs = np.stack(
@@ -72,35 +97,56 @@ class MeasuredTable:
         factors = (variances / (variances + noise))[:, kind]
         mean = (posterior * factors).sum(axis=0) * off
         second = (posterior * (factors * noise + np.square(factors * off))).sum(axis=0)
-        estimate = kept.ravel() * off
-        return (second - 2 * estimate * mean + estimate**2).reshape(kept.shape)
+        return mean.reshape(self.off.shape), np.maximum(second - mean**2, 0.0).reshape(self.off.shape)
 
 
 @dataclass(frozen=True, eq=False)
-class ShrunkTable:
-    """The shrunk deviations of a measured table, and their errors.
+class ComparedTable:
+    """A measured table: its true deviations from the expected table, and the errors of the model's.
 
     Attributes:
         answer: the noisy table.
-        off: the deviations from the expected table, not shrunk.
-        kept: the factor by which each is shrunk.
-        lost: the standard deviation of the error of each that is not due to noise.
+        deviations: the posterior means of the true deviations.
+        spread: their posterior standard deviations.
+        kept: the share of the noise that is in the model's deviations.
+        lost: the standard deviation of the rest of the model's errors.
     """
 
     answer: TableAnswer
-    off: np.ndarray
+    deviations: np.ndarray
+    spread: np.ndarray
     kept: np.ndarray
     lost: np.ndarray
 
     @property
-    def deviations(self) -> np.ndarray:
-        """The shrunk deviations."""
-        return self.kept * self.off
+    def size(self) -> float:
+        """The expected l1 norm of the true deviations."""
+        ratio = np.abs(self.deviations) / np.maximum(self.spread, LEAST)
+        rest = self.spread * np.exp(-0.5 * np.square(ratio)) * math.sqrt(2 / math.pi)
+        return float((rest + np.abs(self.deviations) * erf(ratio / math.sqrt(2))).sum())
 
-    def draws(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Draw errors of the deviations, shape (count, *groups), whose margins are zero."""
-        noise = centered(self.answer.noise(count, generator))
-        return centered(self.kept * noise + self.lost * generator.standard_normal(noise.shape))
+    def draws(self, field: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Draw errors of the deviations, whose margins are zero, shape (count, *groups).
+
+        Args:
+            field: drawn dependence, of which only the correlations of cells matter, shape (count, *groups).
+            generator: the random generator.
+        """
+        noise = centered(self.answer.noise(len(field), generator))
+        stddev = np.sqrt(np.mean(np.square(field), axis=0))
+        return centered(self.kept * noise + self.lost / np.maximum(stddev, LEAST) * field)
+
+
+def larger_half(weights: np.ndarray) -> np.ndarray:
+    """Return the weights of priors, given that the distance from the expected table is above its median.
+
+    Where noise leaves the distance unknown, tables of strong dependence are then covered, too.
+    """
+    order = np.argsort(-PRIOR_DISTANCES, kind="stable")
+    before = np.cumsum(weights[order]) - weights[order]
+    found = np.empty_like(weights)
+    found[order] = np.clip(0.5 - before, 0.0, weights[order])
+    return found / found.sum()
 
 
 def centered(tables: np.ndarray) -> np.ndarray:

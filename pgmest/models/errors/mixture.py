@@ -16,6 +16,8 @@ EXPONENTS = (0.5, 0.75, 1.0)
 count to which the deviation of a cell is proportional. The power 0.5 is that of sampling error."""
 
 PRIORS = len(EXPONENTS) * len(DISTANCES)
+PRIOR_DISTANCES: np.ndarray = np.r_[0.0, np.tile(DISTANCES, len(EXPONENTS))]
+"""The distance of each prior; the first prior has no deviation."""
 NOTHING_KNOWN: np.ndarray = np.r_[0.5, np.full(PRIORS, 0.5 / PRIORS)]
 """The initial weights of the priors; half of the weight is on the prior without any deviation."""
 
@@ -86,15 +88,15 @@ def _kept(means: np.ndarray, cells: np.ndarray, noise: float) -> np.ndarray:
     return squares / (squares + noise)
 
 
-def learned_weights(mixtures: Sequence[PriorMixture]) -> np.ndarray:
+def learned_weights(mixtures: Sequence[PriorMixture], start: np.ndarray = NOTHING_KNOWN) -> np.ndarray:
     """Return the weights of the priors that many tables share, by maximum likelihood (empirical Bayes).
 
-    The initial weights count as one more table.
+    The initial weights, `start`, count as one more table.
     """
-    weights = NOTHING_KNOWN
+    weights = start
     seen = np.exp(np.array([mixture.logs for mixture in mixtures])).reshape(-1, len(weights))
     for _ in range(ROUNDS):
-        weights = weights * ((1 / (seen @ weights)) @ seen) + NOTHING_KNOWN
+        weights = weights * ((1 / np.maximum(seen @ weights, LEAST)) @ seen) + start
         weights /= weights.sum()
     return weights
 

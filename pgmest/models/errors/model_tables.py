@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from pgmest.models.protocol import EstimatedModel
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 
 LEAST = 1e-300
@@ -72,9 +74,24 @@ class ModelTables:
         return self.table(clique) + np.where(self.possible(clique), more, 0.0)
 
     def possible(self, clique: Clique) -> np.ndarray:
-        """Return the cells that may have records; a `pgmest.Model` gives no probability to impossible ones only."""
-        table = self.table(clique)
-        return table > 0 if getattr(self.model, "zeros_are_impossible", False) else np.ones(table.shape, dtype=bool)
+        """Return the cells that may have records: all but those that the potentials of a model exclude."""
+        shape = self.domain.project(clique).shape
+        return np.ones(shape, dtype=bool) if self._even is None else self._even.project(clique).values > 0
+
+    @cached_property
+    def _even(self) -> EstimatedModel | None:
+        """The model that is uniform over the possible cells; None if all cells are possible.
+
+        Probabilities of 0 do not tell which cells are impossible, as answers with large noise leave some, too.
+        """
+        model: Any = self.model
+        if not hasattr(model, "of_potentials"):
+            return None
+        impossible = np.isneginf(model.potentials.flat)
+        if not impossible.any():
+            return None
+        potentials = CliqueVector.of(model.potentials.layout, np.where(impossible, -np.inf, 0.0))
+        return model.of_potentials(potentials, 1.0, model.plan)
 
     def pairs(self, clique: Clique) -> list[Clique]:
         """Return the pairs of attributes of a clique."""

@@ -15,7 +15,8 @@ from pgmest.tables.domain import Clique
 
 PATH_SHARE = 0.6
 """The dependence of a pair beyond the model, as a share of the weakest measured dependence on the strongest path
-between its attributes: in a maximum spanning tree, no pair depends more than that."""
+between its attributes: in a maximum spanning tree, no pair depends more than that. The share is nearer to 1 where noise
+hid dependence from the selections, so that they bound it less tightly than that."""
 TRIPLE_SHARE = 0.5
 """The three-way dependence of a triple, as a share of the weakest dependence of its pairs."""
 NOTHING_MEASURED = 0.1
@@ -40,6 +41,7 @@ class UnseenDependence:
     Attributes:
         tables: the model's marginals.
         deviations: for each measured pair, its shrunk deviations from independence, in counts of codes.
+        sizes: the expected l1 norm of the true deviations of each measured pair, which is larger than that.
         dependence: the expected l1 distance of some tables from the model, if their mechanism knows it.
         selections: the marginals that were compared with models and not chosen.
         bounds: bounds that earlier selections gave, as `selected_bounds`.
@@ -47,6 +49,7 @@ class UnseenDependence:
 
     tables: ModelTables
     deviations: Mapping[Clique, np.ndarray]
+    sizes: Mapping[Clique, float]
     dependence: Mapping[Clique, float]
     selections: Sequence[PaidSelection] = ()
     bounds: Mapping[Clique, float] = field(default_factory=dict)
@@ -59,20 +62,39 @@ class UnseenDependence:
         if clique in self.dependence:
             return self.dependence[clique]
         if len(clique) == 2 and self._were_chosen:
-            return 2 * self.tables.total * PATH_SHARE * self._weakest_on_path(*clique)
+            weakest = 2 * self.tables.total * self._weakest_on_path(*clique)
+            informed = min(1.0, weakest / max(self._selected_bound(clique), 1e-300))
+            return weakest * (1 - (1 - PATH_SHARE) * informed)
         if len(clique) == 2:
             return 2 * self.tables.total * self._typical
-        return 2 * self.tables.total * TRIPLE_SHARE * min(map(self._strength, self.tables.pairs(clique)))
+        return 2 * self.tables.total * self._growth * min(map(self._strength, self.tables.pairs(clique)))
+
+    @cached_property
+    def _growth(self) -> float:
+        """The dependence of a triple as a share of the weakest one of its pairs.
+
+        If pairs depend more than one-way marginals are uneven, triples are taken to depend more than pairs alike.
+        """
+        one_way = []
+        for name in self.tables.domain:
+            counts = self.tables.counts(name)
+            one_way.append(float(np.abs(counts - counts.sum() / counts.size).sum()) / (2 * self.tables.total))
+        pairs = list(self.strengths.values())
+        return max(TRIPLE_SHARE, float(np.mean(pairs or [0.0])) / max(float(np.mean(one_way)), 1e-300))
 
     def bound(self, clique: Clique) -> float:
         """Return a bound on the l1 distance of a table from the model's by the selections that it lost; inf if none."""
-        bounds = [bound for names, bound in self.selected_bounds.items() if set(clique) <= set(names)]
-        return BOUND_SHARE * min(bounds, default=math.inf)
+        return BOUND_SHARE * self._selected_bound(clique)
+
+    def _selected_bound(self, clique: Clique) -> float:
+        return min(
+            (bound for names, bound in self.selected_bounds.items() if set(clique) <= set(names)), default=math.inf
+        )
 
     @cached_property
     def strengths(self) -> dict[Clique, float]:
         """The total variation distance of each measured pair from independence."""
-        return {pair: float(np.abs(off).sum()) / (2 * self.tables.total) for pair, off in self.deviations.items()}
+        return {pair: size / (2 * self.tables.total) for pair, size in self.sizes.items()}
 
     def _strength(self, pair: Clique) -> float:
         if pair in self.strengths:
@@ -103,7 +125,9 @@ class UnseenDependence:
         middle = max(sorted(between), key=lambda name: min(self._neighbors[name][one], self._neighbors[name][other]))
         counts = np.maximum(self.tables.counts(middle), FEWEST)
         implied = self._deviation(one, middle) / counts @ self._deviation(middle, other)
-        return float(np.abs(self.deviations[pair] - implied).sum()) / (2 * self.tables.total)
+        off = self.deviations[pair]
+        shrunk = max(0.0, self.sizes[pair] - float(np.abs(off).sum()))
+        return (float(np.abs(off - implied).sum()) + shrunk) / (2 * self.tables.total)
 
     def _deviation(self, one: str, other: str) -> np.ndarray:
         """Return the deviations of a measured pair from independence, with the axes in this order."""
@@ -157,6 +181,13 @@ class UnseenDependence:
 
     def draws(self, clique: Clique, distance: float, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw dependence with this expected l1 norm, shape (count, *shape)."""
+        drawn = self.field(clique, count, generator)
+        size = float(np.abs(drawn).sum()) / count
+        varied = np.exp(VARIATION * generator.standard_normal(count) - VARIATION**2 / 2)
+        return drawn * (distance / max(size, 1e-300) * varied).reshape(-1, *[1] * drawn[0].ndim)
+
+    def field(self, clique: Clique, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Draw dependence of any size, of which a part is smooth in the codes, shape (count, *shape)."""
         root = np.ones(())
         for name in clique:
             root = np.multiply.outer(root, np.sqrt(self.tables.counts(name)))
@@ -167,10 +198,7 @@ class UnseenDependence:
             parts = np.sqrt(shares) * generator.standard_normal((count, *shares.shape))
             smooth, rough = one @ parts @ other.T, math.sqrt(max(0.0, 1 - float(shares.sum())))
         cells = max(1, int(np.count_nonzero(root > 0)))
-        drawn = (smooth + rough / math.sqrt(cells) * generator.standard_normal((count, *root.shape))) * root
-        size = float(np.abs(drawn).sum()) / count
-        varied = np.exp(VARIATION * generator.standard_normal(count) - VARIATION**2 / 2)
-        return drawn * (distance / max(size, 1e-300) * varied).reshape(-1, *[1] * root.ndim)
+        return (smooth + rough / math.sqrt(cells) * generator.standard_normal((count, *root.shape))) * root
 
     def basis(self, name: str) -> np.ndarray:
         """Return orthonormal smooth functions of the codes, times the roots of their shares, shape (codes, degrees)."""

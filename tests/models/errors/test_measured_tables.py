@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.measurements.known_errors import KnownErrors
+from pgmest.models.errors.error_model import ErrorModel
+from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, larger_half
+from pgmest.models.errors.mixture import PRIOR_DISTANCES
+
+DOMAIN = pg.Domain({"a": 8, "b": 9, "c": 5})
+
+
+def strong_table(seed: int, spread: float = 1.2, records: int = 4000) -> pg.Dataset:
+    """Return records of three attributes whose cells vary at random, however many attributes a table has."""
+    generator = np.random.default_rng(seed)
+    weights = np.exp(spread * generator.standard_normal(DOMAIN.size()))
+    cells = generator.choice(DOMAIN.size(), records, p=weights / weights.sum())
+    return pg.Dataset.from_codes(np.stack(np.unravel_index(cells, DOMAIN.shape), axis=1), DOMAIN)
+
+
+def answered(data: pg.Dataset, pairs, stddev: float, seed: int) -> list[pg.LinearMeasurement]:
+    generator = np.random.default_rng(seed)
+    return [
+        pg.LinearMeasurement(table + generator.normal(0, stddev, table.shape), pair, stddev)
+        for pair in pairs
+        for table in [data.project(pair).values]
+    ]
+
+
+def held(model, data: pg.Dataset, clique) -> float:
+    low, high = pg.interval(model, clique)
+    truth = data.project(clique).values
+    return float(np.mean((truth >= low.values - 1e-6) & (truth <= high.values + 1e-6)))
+
+
+@pytest.mark.parametrize("stddev", [5.0, 60.0, 400.0])
+def test_strong_dependence_that_noise_hides_is_covered(stddev):
+    shares = []
+    for seed in range(6):
+        data = strong_table(seed)
+        model = pg.estimate(answered(data, [("a", "b"), ("b", "c")], stddev, seed), DOMAIN)
+        shares.append([held(model, data, clique) for clique in (("a", "b"), ("b", "c"))])
+    assert 0.88 <= np.mean(shares) <= 0.995
+
+
+def test_triples_are_covered_where_dependence_grows_with_the_number_of_attributes():
+    shares = []
+    for seed in range(6):
+        data = strong_table(seed, 2.0)
+        model = pg.estimate(answered(data, [("a", "b"), ("b", "c"), ("a", "c")], 4.0, seed), DOMAIN)
+        shares.append(held(model, data, ("a", "b", "c")))
+    assert np.mean(shares) >= 0.88
+
+
+def test_a_model_that_does_not_shrink_keeps_all_noise():
+    data = strong_table(0)
+    answers = answered(data, [("a", "b")], 3.0, 0)
+    model = pg.estimate(answers, DOMAIN)
+    table = ErrorModel.of(model, KnownErrors(tuple(answers))).measured(("a", "b"))
+    assert table is not None
+    assert table.kept.min() > 0.9
+    assert table.size == pytest.approx(np.abs(table.deviations).sum(), rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_larger_half_has_half_of_the_weight_and_the_largest_distances(seed):
+    weights = USUAL_WEIGHTS * np.random.default_rng(seed).gamma(0.3, size=USUAL_WEIGHTS.shape)
+    half = larger_half(weights / weights.sum()) / 2
+    left = weights / weights.sum() - half
+    assert half.sum() == pytest.approx(0.5)
+    assert min(half.min(), left.min()) >= -1e-12
+    assert PRIOR_DISTANCES[half > 1e-12].min() >= PRIOR_DISTANCES[left > 1e-12].max()
