@@ -82,6 +82,10 @@ Bounds and values that are not public can be bought privately for a part of the 
 If a person can have several rows, the schema names the column that identifies persons, and the most rows of each (a
 draft proposes such columns):
   unit: {column: patient_id, at_most: 8}
+
+Codes and areas have levels, which --workload, `pgmest query` and `pgmest compare` then name, such as diagnosis@chapter:
+  diagnosis: {type: categorical, values: {file: codes.csv, column: code, levels: [chapter, block]}}
+  occupation: {type: categorical, values: [1111, 1112, 2120], hierarchy: {prefixes: [1, 2]}}
 """
 
 SYNTHESIZE_DETAILS = f"""\

@@ -218,10 +218,11 @@ class LazyDataset(Dataset):
         domain = self.domain.project(names)
         return LazyDataset(self._frame, domain, self._weight, self._scanned, at_most, seen, self.unit_column)
 
-    def recoded(self, columns: Mapping[str, tuple[Clique, np.ndarray]]) -> LazyDataset:
+    def recoded(self, domain: Domain, columns: Mapping[str, tuple[Clique, np.ndarray]]) -> LazyDataset:
         """Return the records with new attributes that are functions of the present ones; the engine computes them.
 
         Args:
+            domain: the new attributes.
             columns: for each new attribute the attributes that it is a function of, and its code for each of their
                 cells, an array with an axis for each; no code is left out.
         """
@@ -235,7 +236,6 @@ class LazyDataset(Dataset):
             new = codes.reshape(-1).tolist()
             made.append(cell.replace_strict(range(len(new)), new, default=0, return_dtype=nw.Int64).alias(name))
         kept = [nw.col(self._weight)] if self._weight else []
-        domain = Domain({name: int(codes.max()) + 1 for name, (_, codes) in columns.items()})
         scanned = Scanned(self.records, self.total, {})
         frame, bounded = self._frame.select(*made, *kept), (self.records_per_person, None, self.unit_column)
         return LazyDataset(frame, domain, self._weight, scanned, *bounded)

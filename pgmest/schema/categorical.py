@@ -59,9 +59,9 @@ class Categorical(SchemaColumn):
         if not values:
             fields["values"].fail("must list at least one value.")
         keys = [written(value) for value in values]
-        for position, key in enumerate(keys):
-            if key in keys[:position]:
-                fields["values"].items()[position].fail(f"lists {key!r} twice.")
+        if len(set(keys)) != len(keys):
+            position = next(place for place, key in enumerate(keys) if key in keys[:place])
+            fields["values"].items()[position].fail(f"lists {keys[position]!r} twice.")
         other = _value(fields["other"]) if "other" in fields else None
         if other is not None and written(other) in keys:
             fields["other"].fail(f"must be a value that is not listed, not {other!r}.")

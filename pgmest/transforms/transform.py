@@ -164,7 +164,8 @@ class Transform:
         if data.domain != self.before:
             raise DomainError(f"the records have the {data.domain!r}, but the transform recodes the {self.before!r}.")
         if isinstance(data, LazyDataset):
-            return data.recoded({name: (column.sources, column.codes) for name, column in self.columns.items()})
+            made = {name: (column.sources, column.codes) for name, column in self.columns.items()}
+            return data.recoded(self.after, made)
         coded = [column.codes[tuple(data.column(name) for name in column.sources)] for column in self.columns.values()]
         return Dataset.from_codes(coded, self.after, data.weights, trusted=True)
 

@@ -41,3 +41,10 @@ def test_weights_are_kept():
     frame = DATA.to_frame("polars").with_columns(weight=pl.Series(np.arange(200.0)))
     found = pg.transforms.bucketize(DOMAIN, {"a": 2}).encode(pg.Dataset.from_frame(frame.lazy(), DOMAIN, "weight"))
     assert float(found.project(())) == 19900.0
+
+
+def test_levels_are_kept():
+    domain = DOMAIN.with_hierarchies(pg.Hierarchy("a", {"half": [0, 0, 1, 1]}))
+    transform = pg.transforms.bucketize(domain, {"a": [0, 2]})
+    found = transform.encode(pg.Dataset.from_frame(lazy_frame("polars"), domain))
+    assert np.array_equal(found.project("a@half").values, DATA.project("a").values.reshape(2, 2).sum(1))
