@@ -44,6 +44,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "privsyn": {"threshold": float("-inf"), "estimator": "pgm"},
     "dualquery": {"estimator": "original", "samples": 20},
     "mwem": {},
+    "topdown": {"spine": "a"},
 }
 UNNAMED = ("pmwpub", "transformed")
 """Mechanisms that are made of more than numbers and texts."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.privmrf.privmrf import PrivMRF
     from pgmest.mechanisms.privsyn.privsyn import PrivSyn
     from pgmest.mechanisms.result import Result
+    from pgmest.mechanisms.topdown.topdown import TopDown
     from pgmest.mechanisms.transformed import Transformed
 
 MECHANISMS = {
@@ -40,6 +41,7 @@ MECHANISMS = {
     "PrivMRF": "pgmest.mechanisms.privmrf.privmrf",
     "PrivSyn": "pgmest.mechanisms.privsyn.privsyn",
     "Result": "pgmest.mechanisms.result",
+    "TopDown": "pgmest.mechanisms.topdown.topdown",
     "Transformed": "pgmest.mechanisms.transformed",
 }
 """The module of each public name."""
@@ -60,6 +62,7 @@ __all__ = [
     "PrivMRF",
     "PrivSyn",
     "Result",
+    "TopDown",
     "Transformed",
 ]
 

@@ -117,7 +117,8 @@ class Invariants:
     def __init__(self, invariants: Iterable[Invariant], data: Dataset):
         listed = tuple(invariants)
         self.measurements: tuple[LinearMeasurement, ...] = tuple(
-            one if isinstance(one, LinearMeasurement) else read_exactly(data, one) for one in listed
+            one.without_levels(data.domain) if isinstance(one, LinearMeasurement) else read_exactly(data, one)
+            for one in listed
         )
         self.unprotected: tuple[Unprotected, ...] = tuple(
             Unprotected.of(one.clique, one, given=True)

@@ -19,6 +19,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "MWEM": {"rounds": 2},
     "PMWPub": {"public": DATA, "rounds": 2},
     "PPSyn": {"rounds": 3},
+    "TopDown": {"spine": "a"},
 }
 """The arguments of each mechanism besides its budget."""
 

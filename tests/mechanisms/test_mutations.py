@@ -28,10 +28,11 @@ QUICK = {
     "aim": {"rounds": 4, "max_iterations": 20, "method": "auto"},
     "privmrf": {"method": "auto"},
     "dualquery": {"estimator": "original", "samples": 20},
+    "topdown": {"spine": "a"},
 }
 NAMES = [*mechanism_names(), "pmwpub", "transformed"]
 MORE = pg.Dataset.from_codes(np.vstack([ALIKE, ALIKE[:20]]), DOMAIN)
-CHOOSE = [name for name in NAMES if name not in ("independent", "hdmm", "priview", "lamp")]
+CHOOSE = [name for name in NAMES if name not in ("independent", "hdmm", "priview", "lamp", "topdown")]
 """Those that choose what to measure by the records of this table. LAMP measures all pairs of so small a one, and has a
 test on a larger one (lamp/test_scores.py)."""
 

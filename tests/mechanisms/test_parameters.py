@@ -46,18 +46,21 @@ NEVER = [
 SELDOM = [None, True, False, 0, 1, 2, 0.5, 2.5, float("inf"), -float("inf"), "", (), [], {}, "pgm", "opendp", "auto"]
 """Values that some parameters can have."""
 
+MEETING = ("structural_zeros", "invariants")
+"""Parameters that are about a domain, and checked when they meet it."""
+
 FIELDS = [(name, field.name) for name in EVERY for field in dataclasses.fields(getattr(mechanisms, name))]
 
 
 def refused(name: str, **parameters: Any) -> bool:
     """Return whether the mechanism refuses them at once, with an error that names one of them or says what to state.
 
-    Structural zeros are refused when they meet the domain, but before anything is paid, too.
+    Structural zeros, invariants and spines are refused when they meet the domain, but before anything is paid, too.
     """
     charged = []
     try:
         mechanism = made(name, **parameters)
-        if parameters.get("structural_zeros"):
+        if any(parameters.get(one) is not None for one in MEETING) or "spine" in parameters:
             mechanism.fit(DATA, seed=0, progress=charged.append)
     except (ArgumentError, BudgetTypeError, UnknownAttributeError) as refusal:
         text = str(refusal)
@@ -92,7 +95,7 @@ def test_values_are_refused_at_once_or_serve_for_a_whole_run(name, field):
 @pytest.mark.parametrize("name", EVERY)
 def test_every_parameter_declares_what_it_may_be(name):
     for field in dataclasses.fields(getattr(mechanisms, name)):
-        assert METADATA in field.metadata or field.name == "structural_zeros", field.name
+        assert METADATA in field.metadata or field.name in MEETING, field.name
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -138,7 +138,8 @@ def watched(monkeypatch, *places):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_no_variable_of_a_mechanism_has_a_true_table_or_score(name, monkeypatch):
-    mechanism = made("PMWPub", public=CENSUS.take(slice(0, 50))) if name == "PMWPub" else made(name)
+    given = {"PMWPub": {"public": CENSUS.take(slice(0, 50))}, "TopDown": {"spine": "race"}}
+    mechanism = made(name, **given.get(name, {}))
     with watched(monkeypatch, ROOM) as secret:
         result = mechanism.fit(CENSUS, seed=0, progress=False)
     assert secret.tables
