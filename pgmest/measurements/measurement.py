@@ -70,8 +70,8 @@ class LinearMeasurement:
             one column per cell of the clique; or a Kron over exactly the clique's attributes, in any order.
         noise: "gaussian", "laplace", "discrete_gaussian" or "discrete_laplace". Only likelihoods use it.
 
-    `LinearMeasurement.exact`, `.rounded`, `.suppressed`, `.percentages` and `.between` make measurements of published
-    answers without noise; `.swapped` makes one of a table whose records were swapped.
+    `LinearMeasurement.exact`, `.at_least`, `.at_most`, `.rounded`, `.suppressed`, `.percentages` and `.between` make
+    measurements of published answers without noise; `.swapped` makes one of a table whose records were swapped.
 
     Attributes:
         low, high: the ends of the true answers if `noise` is "between", otherwise None.
@@ -195,6 +195,32 @@ class LinearMeasurement:
         numbers. `estimate` refuses exact answers that contradict each other. Errors as for `between`.
         """
         return cls.between(values, values, clique, query)
+
+    @classmethod
+    def at_least(cls, values: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
+        """Make a measurement of true answers that are known to be at least some values, in counts.
+
+        Estimates hold these up to a fraction of a record, and synthetic records hold them as whole numbers. Differences
+        are bounded by a query with negative entries: in a table of persons and households by area, at least as many
+        persons as households is `at_least([0], ("area", "kind"), [[1, -1]])` for one area. Errors as for `between`.
+
+        >>> LinearMeasurement.at_least([1, 5], "sex").low
+        array([1., 5.])
+        """
+        return cls.between(values, math.inf, clique, query)
+
+    @classmethod
+    def at_most(cls, values: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
+        """Make a measurement of true answers that are known to be at most some values, in counts.
+
+        It is kept as `at_least` with the negative query: Q x <= b says that -Q x >= -b. Errors as for `between`.
+        """
+        from scipy.sparse import eye_array
+
+        upper = cls.at_least(values, clique, query)
+        assert upper.low is not None
+        matrix = eye_array(upper.rows) if upper._ordered_query is None else upper._ordered_query.matrix()
+        return cls.at_least(-upper.low, upper.clique, -1.0 * matrix)
 
     @classmethod
     def rounded(

@@ -74,6 +74,8 @@ def between_text(query: str, widths: np.ndarray) -> str:
     answers = "1 answer" if len(widths) == 1 else f"{len(widths):,} answers"
     if not widths.any():
         return f"{answers}, {query}, exact"
+    if np.isinf(widths).all():
+        return f"{answers}, {query}, of which the least values are known"
     spread = f"{widths.min():.4g}" if np.ptp(widths) == 0 else f"{widths.min():.4g} to {widths.max():.4g}"
     return f"{answers}, {query}, between ends {spread} apart"
 

@@ -13,6 +13,7 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.graph.tree_limit import TreeLimit
 from pgmest.inference.exact.structural_zeros import zero_potentials
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.invariants import active_bounds
 from pgmest.mechanisms.parameters import MODEL_MEGABYTES
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
@@ -51,15 +52,25 @@ def estimate_measured(
     """
     used = [*curator.invariants, *(curator.measurements if measurements is None else measurements)]
     options |= {"total": curator.fixed_total, "init": init}
-    try:
-        model = estimate(used, curator.domain, structural_zeros=curator.structural_zeros, **options)
-    except (ModelTooLarge, ImpossibleModelError):
-        if not curator.structural_zeros:
-            raise
-        model = estimate(used, curator.domain, **options)
+    if options.get("method") == "mirror_flow" and not all(one.exact_rows.all() for one in curator.invariants):
+        options["method"] = "auto"  # the mirror flow fits squares only, and bounds are no squares
+    model = _estimate(curator, used, options)
+    active = active_bounds(model, curator.invariants)
+    if active:
+        model = _estimate(curator, [*used, *active], options | {"init": model})
     if model.report is not None and model.report.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return model
+
+
+def _estimate(curator: Curator, used: Sequence[LinearMeasurement], options: dict[str, Any]) -> Model:
+    """Return the estimate with the curator's structural zeros, or without them if no model can honor them."""
+    try:
+        return estimate(used, curator.domain, structural_zeros=curator.structural_zeros, **options)
+    except (ModelTooLarge, ImpossibleModelError):
+        if not curator.structural_zeros:
+            raise
+        return estimate(used, curator.domain, **options)
 
 
 class GraphicalModel:

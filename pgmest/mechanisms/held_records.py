@@ -18,7 +18,7 @@ from pgmest.estimation.estimate import estimate
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.curator import Curator
-from pgmest.sampling.facts import Facts, exact_facts
+from pgmest.sampling.facts import Facts, held_facts
 from pgmest.sampling.parts import repair_parts
 from pgmest.sampling.repair import ChangingTable, FactRows
 from pgmest.tables.domain import Clique, Domain
@@ -53,7 +53,7 @@ def known_tables(curator: Curator) -> list[LinearMeasurement]:
 
 def invariant_facts(curator: Curator) -> tuple[Facts, ...] | None:
     """Return the invariants as facts of a model of records; None without any."""
-    return exact_facts(curator.invariants) or None
+    return held_facts(curator.invariants) or None
 
 
 def with_invariants(records: Dataset, curator: Curator, generator: np.random.Generator) -> Dataset:

@@ -22,7 +22,7 @@ from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
 from pgmest.models.refittable import KeptDraws
 from pgmest.queries import Kron
-from pgmest.sampling.facts import Facts, exact_facts
+from pgmest.sampling.facts import Facts, held_facts
 from pgmest.solvers.report import EstimationReport, MaybeNone
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -107,7 +107,7 @@ class Model(Distribution):
 
         An attribute that determines others may stand for them in the tree.
         """
-        facts = exact_facts(self.measurements or ()) if self.facts is None else self.facts
+        facts = held_facts(self.measurements or ()) if self.facts is None else self.facts
         collapse = None if self.refit is None else self.refit.collapse
         if collapse is None:
             return facts

@@ -188,7 +188,8 @@ def facts_parts(facts: Sequence[Facts]) -> tuple[dict[str, Any], dict[str, np.nd
     told, parts = [], []
     for one in facts:
         entries = one.matrix.tocoo()
-        told.append({"clique": list(one.clique), "rows": len(one.values), "entries": len(entries.data)})
+        sizes = {"rows": len(one.values), "entries": len(entries.data)}
+        told.append({"clique": list(one.clique), **sizes, **({"least": True} if one.least else {})})
         parts += [one.values, entries.row, entries.col, entries.data]
     return {"facts": told}, {"facts": np.concatenate(parts).astype(np.float64)}
 
@@ -211,12 +212,13 @@ def read_facts(header: Header, read: Callable[[int], np.ndarray]) -> tuple[Facts
         values, coordinates = numbers[place : ends[0]], [numbers[i:j] for i, j in pairwise(ends)]
         place = ends[-1]
         most = max(header.layout.cells, MOST_VALUES)
-        facts.append(_read_fact(header.layout.domain, entry.get("clique"), values, coordinates, most))
+        least = entry.get("least") is True
+        facts.append(_read_fact(header.layout.domain, entry.get("clique"), values, coordinates, most, least))
     return tuple(facts)
 
 
 def _read_fact(
-    domain: Domain, clique: Any, values: np.ndarray, entries: Sequence[np.ndarray], most_cells: int
+    domain: Domain, clique: Any, values: np.ndarray, entries: Sequence[np.ndarray], most_cells: int, least: bool
 ) -> Facts:
     if not isinstance(clique, list) or not all(isinstance(name, str) for name in clique):
         raise Unreadable("its exact answers have no attributes")
@@ -230,7 +232,7 @@ def _read_fact(
             raise Unreadable("its exact answers are of other cells than its table has")
     if not (np.isfinite(values).all() and np.isfinite(data).all()):
         raise Unreadable("its exact answers are not finite")
-    return Facts(names, csr_array((data, (row.astype(np.int64), column.astype(np.int64))), shape=shape), values)
+    return Facts(names, csr_array((data, (row.astype(np.int64), column.astype(np.int64))), shape=shape), values, least)
 
 
 def _collapse_fields(collapse: Collapse) -> dict[str, Any]:

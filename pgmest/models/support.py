@@ -23,7 +23,7 @@ from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.queries import Kron
 from pgmest.sampling.controlled import controlled_counts
-from pgmest.sampling.facts import Facts, exact_facts, facts_scale, warn_of_unmet
+from pgmest.sampling.facts import Facts, facts_scale, held_facts, warn_of_unmet
 from pgmest.sampling.systematic import systematic
 from pgmest.solvers.report import EstimationReport, MaybeNone
 from pgmest.tables.clique_vector import CliqueVector
@@ -301,7 +301,7 @@ class SupportModel(Distribution):
 
     def held_facts(self) -> tuple[Facts, ...]:
         """Return the exact answers that records hold."""
-        return exact_facts(self.measurements or ()) if self.facts is None else self.facts
+        return held_facts(self.measurements or ()) if self.facts is None else self.facts
 
     def _rows_with(self, facts: Sequence[Facts], n: int, generator: np.random.Generator) -> np.ndarray:
         """Draw n positions in random order, as "round", such that the records hold facts."""

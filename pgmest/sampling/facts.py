@@ -1,4 +1,4 @@
-"""Facts: exact answers to linear queries, which rounded records hold as whole numbers.
+"""Facts: exact answers to linear queries, and least ones, which rounded records hold as whole numbers.
 
 A fact is about a table inside some clique of the junction tree. Tables are rounded from the root outwards, so the
 counts of a separator are fixed before the child's table is made. `Facts.margin` gives what a fact says about a
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 from pgmest.errors import listed, plural
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.queries.matrices import SparseQuery
 from pgmest.tables.domain import Clique, Domain
 
 MET = 1e-6
@@ -31,35 +32,55 @@ class UnmetFactsWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Exact answers Q x = b about a table x of counts.
+    """Exact answers Q x = b about a table x of counts, or bounds Q x >= b.
 
     Attributes:
         clique: the attributes of the table, row-major.
         matrix: Q, shape (rows, cells).
         values: b, in counts, shape (rows,).
+        least: whether the answers may be larger. Then repairs alone hold them, as no table is fitted to them.
     """
 
     clique: Clique
     matrix: Any  # a csr_array, whose stubs lack shapes
     values: np.ndarray
+    least: bool = False
 
     @classmethod
     def of(cls, measurement: LinearMeasurement) -> Facts | None:
         """Return the exact answers of a measurement; None without any."""
-        exact = np.flatnonzero(measurement.exact_rows)
-        if not exact.size:
+        return cls._chosen(measurement, np.flatnonzero(measurement.exact_rows))
+
+    @classmethod
+    def bounds(cls, measurement: LinearMeasurement) -> Facts | None:
+        """Return the answers of a measurement that have a lower end only, unless no counts can be below it."""
+        if measurement.high is None or not np.isinf(measurement.high).any():
+            return None
+        found = cls._chosen(measurement, np.flatnonzero(np.isinf(measurement.high)), least=True)
+        assert found is not None
+        useful = np.flatnonzero((found.values > 0.0) | (found.matrix.min(axis=1).toarray().reshape(-1) < 0.0))
+        return replace(found, matrix=found.matrix[useful], values=found.values[useful]) if useful.size else None
+
+    @classmethod
+    def _chosen(cls, measurement: LinearMeasurement, rows: np.ndarray, least: bool = False) -> Facts | None:
+        if not rows.size:
             return None
         assert measurement.low is not None
         if measurement.query is None:
-            cells = (np.ones(exact.size), (np.arange(exact.size), exact))
-            matrix = csr_array(cells, shape=(exact.size, measurement.rows))
+            cells = (np.ones(rows.size), (np.arange(rows.size), rows))
+            matrix = csr_array(cells, shape=(rows.size, measurement.rows))
         else:
-            matrix = _rows(measurement, exact)
-        return cls(measurement.clique, matrix, measurement.low[exact])
+            matrix = _rows(measurement, rows)
+        return cls(measurement.clique, matrix, measurement.low[rows], least)
 
     @cached_property
     def groups(self) -> np.ndarray | None:
-        """The row that counts each cell, -1 without one; None if a cell is in two rows or has another weight than 1."""
+        """The row that counts each cell, -1 without one; None if a cell is in two rows or has another weight than 1.
+
+        It is None for bounds, too.
+        """
+        if self.least:
+            return None
         entries = self.matrix.tocoo()
         if (entries.data != 1.0).any() or len(np.unique(entries.col)) < len(entries.col):
             return None
@@ -116,7 +137,7 @@ class Facts:
         cells = np.zeros(domain.size(names), dtype=np.int64)
         for name, ((source, function),) in ends.items():
             cells = cells * domain[name] + function[codes[source]]
-        return Facts(names, csr_array(self.matrix[:, cells]), self.values)
+        return replace(self, clique=names, matrix=csr_array(self.matrix[:, cells]))
 
     def outside(self, answers: np.ndarray, scale: float) -> np.ndarray:
         """Return the distance of each answer from `ends`, 0 between them."""
@@ -125,7 +146,8 @@ class Facts:
 
     def unmet(self, answers: np.ndarray, scale: float) -> np.ndarray:
         """Return the distance of each answer from the fact; from `ends` for another number of records."""
-        return self._noticed(np.abs(answers - self.values)) if scale == 1.0 else self.outside(answers, scale)
+        exact = scale == 1.0 and not self.least
+        return self._noticed(np.abs(answers - self.values)) if exact else self.outside(answers, scale)
 
     def _noticed(self, off: np.ndarray) -> np.ndarray:
         return np.where(off <= MET * np.maximum(1.0, np.abs(self.values)), 0.0, off)
@@ -141,12 +163,19 @@ class Facts:
         if scale == 1.0:
             fractions = np.abs(self.matrix - self.matrix.rint()).sum(axis=1) > 0.0
             low, high = np.where(fractions, scaled, low), np.where(fractions, scaled, high)
-        return low, high
+            low = np.where(fractions | ~np.full(len(low), self.least), low, np.ceil(scaled - MET))
+        return low, np.full(len(low), np.inf) if self.least else high
 
 
 def exact_facts(measurements: Iterable[LinearMeasurement]) -> tuple[Facts, ...]:
     """Return the exact answers among measurements."""
     return tuple(facts for facts in map(Facts.of, measurements) if facts is not None)
+
+
+def held_facts(measurements: Iterable[LinearMeasurement]) -> tuple[Facts, ...]:
+    """Return the exact answers among measurements, and their bounds."""
+    known = tuple(measurements)
+    return (*exact_facts(known), *(facts for facts in map(Facts.bounds, known) if facts is not None))
 
 
 def facts_scale(n: int, total: float) -> float:
@@ -185,6 +214,9 @@ def _warn(message: str) -> None:
 
 def _rows(measurement: LinearMeasurement, rows: np.ndarray) -> csr_array:
     """Return the chosen rows of a measurement's query, on cells that are row-major in its clique."""
+    query = None if measurement.query is None else measurement.query.in_order(measurement.clique)
+    if isinstance(query, SparseQuery):
+        return csr_array(query.values)[rows]
     columns, data, ends = [], [], [0]
     for row in rows:
         unit = np.zeros(measurement.rows)

@@ -85,6 +85,26 @@ def test_models_and_records_hold_invariants(name, parameters, invariants):
     assert not any(asked and asked <= set(clique) for asked in told for clique in READ)
 
 
+@pytest.mark.parametrize("name", ["LAMP", "AIM", "MST", "PrivSyn"])
+def test_bounds_hold_in_models_and_in_whole_numbers_in_records(tmp_path, name):
+    """At least 40 records in each region but one, at most 30 of one age, and no fewer of one sex than of the other."""
+    cells = DOMAIN.project(("sex", "work")).shape
+    difference = np.stack([np.ones(cells[1]), -np.ones(cells[1])]).reshape(1, -1)
+    bounds = [
+        pg.LinearMeasurement.at_least([40, 40, 40, 40, 40, 0], "region"),
+        pg.LinearMeasurement.at_most([30], "age", [[1, 0, 0, 0, 0]]),
+        pg.LinearMeasurement.at_least([0], ("sex", "work"), difference),
+    ]
+    result = made(name, [*bounds, ()]).fit(DATA, seed=0)
+    assert result.details[INVARIANTS] == HELD
+    result.model.save(tmp_path / "model.npz")
+    for records in (result.sample(seed=1), pg.load(tmp_path / "model.npz").sample(seed=2)):
+        assert records.records == DATA.records
+        assert records.project("region").values[:5].min() >= 40
+        assert records.project("age").values[0] <= 30
+        assert np.diff(records.project("sex").values)[0] <= 0
+
+
 UNABLE = [
     ("MWEM", {"estimator": "original", "rounds": 2}),
     ("PrivBayes", {"estimator": "original"}),

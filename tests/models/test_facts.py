@@ -147,7 +147,7 @@ def test_replacements_hold_totals_of_many_attributes_of_a_support(monkeypatch):
     truth = pg.Dataset.from_codes(codes[rng.integers(0, 500, 800)], sizes)
     measurements = [pg.LinearMeasurement.exact(truth.project(name).values, name) for name in sizes]
     model = pg.estimate(measurements, sizes, total=800, prior=Support(pg.Dataset.from_codes(codes, sizes)))
-    monkeypatch.setattr(controlled, "repair", None)
+    monkeypatch.setattr(controlled, "repair_parts", None)
     counts = model.sample(seed=0)
     assert misses(measurements, counts).max() == 0
     found = counts.project(tuple(sizes)).values

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 import pgmest as pg
 from pgmest.sampling import controlled, parts, repair
-from pgmest.sampling.facts import Facts, UnmetFactsWarning, exact_facts
+from pgmest.sampling.facts import Facts, UnmetFactsWarning, exact_facts, held_facts
 from pgmest.sampling.sampler import Sampler
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
@@ -296,6 +296,33 @@ def test_the_integer_program_alone_holds_facts_and_changes_little(monkeypatch, s
     assert misses(measurements, data).max() == 0
     for clique in model.junction_tree.cliques:
         assert np.abs(data.project(clique).values - model.project(clique).values).max() < 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(models_with_facts(), st.integers(1, 3), st.integers(0, 10**6))
+def test_bounds_that_a_table_of_whole_numbers_meets_hold(calibrated, arguments, count, seed):
+    """Bounds from below and above, on cells, on sums and on differences of sums, beside exact answers."""
+    sizes, cliques, theta, rng, n = arguments
+    model = calibrated(sizes, cliques, theta)
+    joint = model.joint
+    truth = Factor(model.domain, rng.multinomial(n, joint.values.reshape(-1)).reshape(joint.values.shape))
+    measurements = some_facts(rng, model, truth, 1)
+    for _ in range(count):
+        clique = model.oracle.plan.tree.cliques[rng.integers(len(model.oracle.plan.tree.cliques))]
+        table = truth.project(clique).values
+        query = None if rng.random() < 0.3 else rng.integers(-1, 2, (2, table.size)).astype(float)
+        answers = table.reshape(-1) if query is None else query @ table.reshape(-1)
+        bound = pg.LinearMeasurement.at_least if rng.random() < 0.5 else pg.LinearMeasurement.at_most
+        measurements.append(bound(answers, clique, query))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = Sampler(model.oracle, held_facts(measurements), n).draw(n, seed=seed)
+    assert data.records == n
+    for m in measurements:
+        answers = m.answer(data.project(m.clique))
+        assert (answers >= m.low).all()
+        assert (answers <= m.high).all()
+    assert (data.project(model.domain).values[model.joint.values == 0] == 0).all()
 
 
 def zone_margins(rng, zones, sizes, records, error=0):

@@ -23,7 +23,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.models.errors.drawn_intervals import error_model_of
 from pgmest.models.synthetic_tables.plausible import PlausibleTables
-from pgmest.sampling.facts import Facts, exact_facts
+from pgmest.sampling.facts import Facts, held_facts
 from pgmest.sampling.reweighting import Reweighting
 from pgmest.sampling.systematic import systematic
 from pgmest.tables.domain import Clique
@@ -117,7 +117,7 @@ def _facts_of(model: ModelBase) -> tuple[Facts, ...]:
     known = model.known_errors
     if hasattr(model, "held_facts"):
         return model.held_facts()  # type: ignore[attr-defined]
-    return () if known is None else exact_facts(known.measurements)
+    return () if known is None else held_facts(known.measurements)
 
 
 def _records_of(model: ModelBase, names: Clique) -> Callable[[np.random.Generator], Reweighting]:
