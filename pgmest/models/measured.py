@@ -119,6 +119,8 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
         "dependence": _distances(known.dependence),
         "records": None if known.records == np.inf else float(known.records),
     }
+    if any(known.relative):
+        told["relative"] = list(known.relative)
     return {"known": told}, {"known": _answers(known.measurements)}
 
 
@@ -174,11 +176,12 @@ def read_known(header: Header, read: Callable[[int], np.ndarray]) -> KnownErrors
         dependence = _read_distances(header, told["dependence"])
         records = np.inf if told["records"] is None else float(told["records"])
         stddev = float(told["total_stddev"])
+        one, several = map(float, told.get("relative", (0, 0)))
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"what it says about its noisy answers is wrong ({error})") from None
-    if not 0 <= stddev < np.inf or not records > 0:
+    if not all(0 <= error < np.inf for error in (stddev, one, several)) or not records > 0:
         raise Unreadable("what it says about its noisy answers is negative or not a number")
-    return KnownErrors(measurements, stddev, dependence, records)
+    return KnownErrors(measurements, stddev, dependence, records, relative=(one, several))
 
 
 def facts_parts(facts: Sequence[Facts]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

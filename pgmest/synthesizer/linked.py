@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,11 +14,14 @@ from pgmest.data.linked import LinkedDataset
 from pgmest.data.names import other_names, renamed
 from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked.questions import full_name, table_of
+from pgmest.schema.given import read_given
 from pgmest.schema.linked.check import LinkedCheck
 from pgmest.schema.linked.decoding import check_fits
 from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.schema.type_check import check_types
+from pgmest.synthesizer.selected_counts import counts_table
 
 
 class LinkedMechanism(Protocol):
@@ -94,6 +97,50 @@ class LinkedFit:
         linked = possible_rows(self.schema, self.result.sample(units, seed=generator), generator)
         tables = self.schema.decode(linked, generator, written=written)
         return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
+
+    def interval(
+        self, attributes: Iterable[str] | str, given: Mapping[str, Any], table: str | None, options: Mapping[str, Any]
+    ) -> Any:
+        """Return the counts of a table and their intervals, with labels; see `Synthesizer.interval`."""
+        if not hasattr(self.result, "model_of"):
+            raise ArgumentError(f"a {type(self.result).__name__} has no intervals; that of LinkedLAMP has.")
+        asked = [attributes] if isinstance(attributes, str) else list(attributes)
+        own = [self._computed(name) for name in (*asked, *given)]
+        counted = table_of(self.result, tuple(own), table)
+        domain = self.result.domain_of(counted)
+        full = [full_name(name, domain) for name in own]
+        clique = domain.clique(full[: len(asked)])
+        labels = {name: self._labels(one, domain[one]) for name, one in zip(asked, clique, strict=True)}
+        conditions = zip(full[len(asked) :], given.values(), strict=True)
+        weights = {name: self._weights(name, value, domain[name]) for name, value in conditions}
+        return counts_table(self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options)
+
+    def _computed(self, name: str) -> str:
+        """Return what the model calls an attribute: columns that count rows are a number of rows there."""
+        for table, part in self.schema.parts.items():
+            for column, of in part.computed.items():
+                if of is not None and name in (column, f"{table}.{column}"):
+                    return f"number of {of}"
+        return name
+
+    def _labels(self, name: str, size: int) -> list[str]:
+        table, _, column = name.partition(".")
+        part = self.schema.parts.get(table)
+        known = part is not None and column in part.schema.domain
+        return part.schema.labels(column) if part is not None and known else [str(code) for code in range(size)]
+
+    def _weights(self, name: str, value: Any, size: int) -> np.ndarray:
+        """Return the weight of each code of an attribute under a condition; of a number of rows, the numbers."""
+        table, _, column = name.partition(".")
+        part = self.schema.parts.get(table)
+        if part is not None and column in part.schema.domain:
+            return read_given(part.schema, {column: value}).weights[column]
+        codes = np.arange(size)
+        if isinstance(value, tuple):
+            low, high = value
+            return ((codes >= (0 if low is None else low)) & (codes <= (size if high is None else high))).astype(float)
+        wanted = list(value) if isinstance(value, set | frozenset | list) else [value]
+        return np.isin(codes, wanted).astype(float)
 
     def report(self, out: str | Path) -> Path:
         """Write a page that may be published; see `Synthesizer.report`."""

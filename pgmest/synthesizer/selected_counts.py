@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,17 +67,40 @@ def labeled_counts(
         given: conditions in terms of values, as for `Synthesizer.sample`.
         options: as for `pgmest.interval`.
     """
-    import narwhals as nw
-
     domain = domain_of(model, schema)
     clique = tuple(one.name for one in named_levels(domain, attributes))
     weights = read_given(schema, given).weights
+    labels = {name: schema.labels(name) for name in clique}
+    return counts_table(model, domain, labels, clique, weights, schema.library, options)
+
+
+def counts_table(
+    model: Any,
+    domain: Domain,
+    labels: Mapping[str, Sequence[str]],
+    clique: Clique,
+    weights: Mapping[str, np.ndarray],
+    library: Any,
+    options: Mapping[str, Any],
+) -> Any:
+    """Return the counts and intervals of a table as a dataframe.
+
+    Args:
+        model: the model of all records.
+        domain: its attributes, with their hierarchies if it has some.
+        labels: a name for each attribute of the table, in its order -> the labels of its codes.
+        clique: the attributes, or their levels.
+        weights: attribute -> the weight of each code, for conditions.
+        library: the library of the dataframe.
+        options: as for `pgmest.interval`.
+    """
+    import narwhals as nw
+
     counts, ends = counts_of(model, domain, clique, weights), ends_of(model, domain, clique, weights, **options)
-    codes = zip(clique, np.indices(counts.values.shape).reshape(len(clique), counts.values.size), strict=True)
-    columns: dict[str, Any] = {name: np.array(schema.labels(name), dtype=object)[own].tolist() for name, own in codes}
+    codes = zip(labels.items(), np.indices(counts.values.shape).reshape(len(clique), counts.values.size), strict=True)
+    columns: dict[str, Any] = {name: np.array(texts, dtype=object)[own].tolist() for (name, texts), own in codes}
     for name, factor in (("count", counts), ("low", ends.low), ("high", ends.high)):
         columns[_unused(name, columns)] = factor.values.ravel()
-    library: Any = schema.library
     return nw.from_dict(columns, backend=library).to_native()
 
 

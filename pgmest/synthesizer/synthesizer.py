@@ -392,25 +392,32 @@ class Synthesizer:
         level: float = 0.95,
         kind: Any = "auto",
         about: Any = "table",
+        table: str | None = None,
     ) -> Any:
         """Return the counts of a table and the ends of their intervals, with the labels of the schema.
 
         The result has a row for each cell, and the library of the fitted table: the attributes, "count", "low" and
-        "high". `model_.interval` answers any other query, in codes.
+        "high". `model_.interval` answers any other query, in codes; for linked tables `result_.interval`.
 
         Args:
-            attributes: the attributes of the table; () for the number of records.
+            attributes: the attributes of the table; () for the number of records. Of linked tables, an attribute that
+                several tables have is named with its table, as "persons.age".
             given: count only records with these values, as for `sample`: `{"sex": "F", "age": (30, 40)}`.
             level, kind, about: as for `pgmest.interval`.
+            table: of linked tables, the one whose rows are counted; by default the highest one that has the attributes
+                itself or in its parent row.
 
         Raises:
-            ArgumentError: if the synthesizer is not fitted, has linked tables, or the model has no intervals.
+            ArgumentError: if the synthesizer is not fitted, the model has no intervals, or no linked table has all the
+                attributes.
             UnknownAttributeError, QueryError: if there is no such attribute or value.
         """
-        if self._linked is not None:
-            raise ArgumentError("linked tables have no intervals yet: their report has the errors to expect.")
         conditions = {str(name): value for name, value in (given or {}).items()}
         options = {"level": level, "kind": kind, "about": about}
+        if self._linked is not None:
+            return self._linked.interval(attributes, conditions, table, options)
+        if table is not None:
+            raise ArgumentError.of("table", table, "None for a single table")
         return renamed(labeled_counts(self.model_, self.schema_, attributes, conditions, **options), self._names)
 
     def weighted(self, attributes: Iterable[str] | str) -> WeightedTable:

@@ -213,3 +213,34 @@ def test_reports(fitted, tmp_path):
     ):
         assert text in private
     assert fitted.owner_report(fitted.mechanism.calls[0][0], tmp_path / "PRIVATE-2.html").exists()
+
+
+def test_intervals_have_labels_and_count_rows_of_one_table():
+    synthesizer = pg.Synthesizer(epsilon=10.0, backend="simulation").fit(survey_of(200), SURVEY_SCHEMA, seed=0)
+    roles = synthesizer.interval("role")
+    assert list(roles.columns) == ["role", "count", "low", "high"]
+    assert roles["role"].tolist() == ["head", "child", "other"]
+    assert (roles["low"] <= roles["count"]).all()
+    assert roles["low"][0] < 200 < roles["high"][0]
+    sizes = synthesizer.interval(["region", "persons"])  # the computed column counts rows
+    assert sizes["persons"].tolist() == [str(size) for size in range(7)] * 2
+    assert sizes["count"].sum() == pytest.approx(200, abs=20)
+    small = synthesizer.interval("persons.age", given={"region": "N", "persons": (None, 2)})
+    large = synthesizer.interval("persons.age", given={"region": "N", "persons": {3, 4, 5, 6}})
+    both = synthesizer.interval("persons.age", given={"region": "N"})
+    assert (small["count"] + large["count"]).tolist() == pytest.approx(both["count"].tolist())
+    assert synthesizer.interval((), table="persons")["count"][0] == pytest.approx(roles["count"].sum())
+    with pytest.raises(ArgumentError, match="table"):
+        synthesizer.interval("role", table="visits")
+
+
+def test_a_report_says_how_far_off_counts_of_both_tables_may_be(tmp_path):
+    synthesizer = pg.Synthesizer(epsilon=10.0, backend="simulation").fit(survey_of(200), SURVEY_SCHEMA, seed=0)
+    text = synthesizer.report(tmp_path / "report.html").read_text()
+    assert "How far off a count of households may be" in text
+    assert "How far off a count of persons may be" in text
+
+
+def test_other_mechanisms_have_no_intervals(fitted):
+    with pytest.raises(ArgumentError, match="RedrawnResult has no intervals"):
+        fitted.interval("role")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import DataError, plural
 from pgmest.evaluation.linked_errors import CLASSES, LinkedErrors, linked_errors
+from pgmest.evaluation.reports.margins import likely_margins
 from pgmest.evaluation.reports.page import notice, page, paragraph, picture, pictures, section, table
 from pgmest.evaluation.reports.release import cost, promise
 from pgmest.evaluation.reports.report import PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC_PAGE
@@ -76,6 +78,7 @@ def linked_report(
     labels = labels_of(schema)
     stated = hasattr(result, "promise") and bool(ledgers_of(result))
     parts = [*([promise(statement_of(result, schema))] if stated else []), _released(made, schema)]
+    parts += _margins(result, made)
     if real is None:
         parts += [_drawn(made, name, labels[name]) for name in made.order]
     else:
@@ -158,6 +161,14 @@ def _released(made: LinkedDataset, schema: LinkedSchema) -> str:
             table(("rule", "broken"), broken),
         ]
     return section("What was released", *parts)
+
+
+def _margins(result: Any, made: LinkedDataset) -> Iterator[str]:
+    """Yield the sections on the likely errors of counts of each table, if the result has intervals."""
+    for name in made.order if hasattr(result, "model_of") else ():
+        model = result.model_of(name)
+        source = SimpleNamespace(model=model, measurements=model.known_errors.measurements)
+        yield likely_margins(source, f"How far off a count of {name} may be")
 
 
 def _checked(check: LinkedCheck) -> str:

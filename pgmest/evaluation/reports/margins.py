@@ -28,7 +28,7 @@ NORMAL_95 = 1.96
 BASIS = {MEASURED: "measured", MODELED: "NOT measured: rests on the model"}
 
 
-def likely_margins(source: Any) -> str:
+def likely_margins(source: Any, title: str = "How far off a count may be") -> str:
     """Return the section on the errors of counts of each attribute and pair; "" if the model has no intervals."""
     model = getattr(source, "model", source)
     known = MeasuredCliques.of(source)
@@ -67,7 +67,7 @@ def likely_margins(source: Any) -> str:
     left = len(model.domain) + pairs - len(rows)
     if left > 0:
         parts.append(paragraph(f"{left:,} more attributes and pairs are not listed."))
-    return section("How far off a count may be", *parts)
+    return section(title, *parts)
 
 
 def typical_error(model: Any, query: Clique | Kron) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.lamp.lamp import LAMP
+from pgmest.mechanisms.lamp.rounds import total_of
 from pgmest.mechanisms.linked.assembly import Assembly, Effort
 from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds, Maker
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.result import Outcome
@@ -47,7 +50,10 @@ class FamilyLAMP(LAMP):
             if not curator.stopped:
                 raise
         families = self._families(rounds.linked, rng)
-        return Outcome(families, {"measured_marginals": tuple(rounds.measured_marginals)})
+        total, stddev = total_of(curator)
+        error = stddev if math.isfinite(stddev) else total
+        model = FamilyModel(families, tuple(rounds.linked.lengths), curator.measurements, total, error)
+        return Outcome(model, {"measured_marginals": tuple(rounds.measured_marginals)})
 
     def _maker(self, effort: Effort, rng: np.random.Generator) -> Maker:
         assembly = Assembly(self.layout, self.rules, self.max_megabytes)

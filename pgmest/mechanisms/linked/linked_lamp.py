@@ -116,7 +116,7 @@ class LinkedLAMP:
                 time_limit=None if time_limit is None else time_limit / len(children),
                 ledger=ledger,
             )
-        families: dict[str, Families] = {child: result.model for child, result in results.items()}
+        families: dict[str, Families] = {child: result.model.families for child, result in results.items()}
         details = {child: result.details for child, result in results.items()}
         model = put_together(families, linked, choices)
         return LinkedResult(model, results, self, details, OwnerOnly(time.perf_counter() - started))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,20 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
-from pgmest.errors import at_least
+from pgmest.errors import ArgumentError, at_least
+from pgmest.mechanisms.linked.questions import Question, table_of
 from pgmest.mechanisms.result import OwnerOnly, Result
 from pgmest.privacy.budgets import ApproxDP
 from pgmest.privacy.ledger import Statement
 
 if TYPE_CHECKING:
+    from pgmest.mechanisms.linked.family_model import FamilyModel
     from pgmest.mechanisms.linked.linked_lamp import LinkedLAMP
+    from pgmest.models.intervals import Interval
+    from pgmest.models.support import SupportModel
+    from pgmest.models.uncertainty import Uncertainty
+    from pgmest.tables.domain import Domain
+    from pgmest.tables.factor import Factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +60,86 @@ class LinkedResult:
     def interrupted(self) -> bool:
         """Whether Ctrl-C or the time limit ended a run early."""
         return any(result.interrupted for result in self.results.values())
+
+    def model_of(self, table: str) -> SupportModel:
+        """Return the model of one table with the attributes of its parent and the numbers of rows, as the run saw it.
+
+        Its attributes are called "persons.age", "households.region" and "number of persons". It counts rows of the
+        table, and has the answers and intervals of any model. If several child tables hang on the root, the model of
+        the root is that of the first one's run.
+
+        Raises:
+            ArgumentError: there is no such table.
+        """
+        run, lower = self._run_on(table)
+        return run.children if lower else run.parents
+
+    def domain_of(self, table: str) -> Domain:
+        """Return the attributes of the model of a table.
+
+        Raises:
+            ArgumentError: there is no such table.
+        """
+        run, lower = self._run_on(table)
+        return run.child_domain if lower else run.parent_domain
+
+    def _run_on(self, table: str) -> tuple[FamilyModel, bool]:
+        """Return the model of the run on a table, and whether it is the child table of that run."""
+        if table in self.results:
+            return self.results[table].model, True
+        for result in self.results.values():
+            if result.model.layout.names[0] == table:
+                return result.model, False
+        raise ArgumentError.of("table", table, self.model.order)
+
+    def interval(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        table: str | None = None,
+        **options: Any,
+    ) -> Interval:
+        """Return the ends of an answer, in counts of rows of one table, as `pgmest.interval`.
+
+        `result.interval(("households.region", "number of persons"))` is about households,
+        `result.interval(("age", "region"))` about persons, if only persons have an age.
+
+        Args:
+            query, clique, given: as for `pgmest.interval`; attributes may be named without their table where only one
+                table has them.
+            table: the table whose rows are counted; by default the lowest one of which an attribute is named, or that
+                of the root.
+            options: as for `pgmest.interval`.
+
+        Raises:
+            ArgumentError: there is no such table, or no model of all the attributes; or as for `pgmest.interval`.
+            QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
+        """
+        asked = Question.of(query, clique, given)
+        model = self.model_of(table_of(self, asked.attributes, table))
+        return model.interval(*asked.named(model.domain), **options)
+
+    def uncertainty(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        table: str | None = None,
+    ) -> Uncertainty:
+        """Return the standard errors of an answer; arguments and errors as for `interval`."""
+        asked = Question.of(query, clique, given)
+        model = self.model_of(table_of(self, asked.attributes, table))
+        return model.uncertainty(*asked.named(model.domain))
+
+    def project(self, attributes: Iterable[str] | str, *, table: str | None = None) -> Factor:
+        """Return the estimated table of some attributes, in counts; arguments and errors as for `interval`."""
+        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        asked = Question.of(names, None, None)
+        model = self.model_of(table_of(self, asked.attributes, table))
+        return model.project(asked.named(model.domain)[0])
 
     def sample(self, units: int | None = None, *, seed: int | np.random.Generator | None = None) -> LinkedDataset:
         """Return synthetic linked tables.

@@ -40,7 +40,8 @@ class ErrorModel:
       hides or shrinkage takes away (`code_errors`, `measured_tables`);
     - dependence that was not measured, or only over groups of codes: as large as scores or selections say, or else
       as the weakest measured dependence between the attributes (`unseen`);
-    - sampling error of unmeasured tables: of the true records, and of the model's records if it has some.
+    - sampling error of unmeasured tables: of the true records, and of the model's records if it has some;
+    - errors in proportion to the counts, if the mechanism knows of any.
 
     Errors of a table agree with those of its margins. In a measured table, errors of margins are spread evenly, as
     least squares does; in others, in proportion to the model's table.
@@ -111,7 +112,7 @@ class ErrorModel:
             return drawn[clique]
         if len(clique) == 1:
             counts, errors = self.tables.counts(*clique), self.code_errors(*clique).draws(count, generator)
-            errors = np.where(self.tables.possible(clique), errors, 0.0)
+            errors = np.where(self.tables.possible(clique), errors + self._relative(counts, count, generator), 0.0)
             left = drawn[()] - errors.sum(axis=1)
             found = errors + left[:, None] * counts / max(float(counts.sum()), LEAST)
         else:
@@ -134,6 +135,7 @@ class ErrorModel:
             errors = self._measured(clique, measured, allowed, count, generator)
             sides = zip(measured.answer.sides, allowed.shape, strict=True)
             even = float(measured.kept.mean()) if all(side.are_codes(size) for side, size in sides) else 0.0
+        errors = errors + self._relative(allowed, count, generator)
         possible = self.tables.possible(clique)
         evenly = possible.astype(np.float64)
         for _ in range(SWEEPS):
@@ -142,6 +144,11 @@ class ErrorModel:
                 errors = np.where(possible, errors, 0.0)
                 errors = errors + np.expand_dims(wanted - errors.sum(axis=axis + 1), axis + 1) * share
         return errors
+
+    def _relative(self, counts: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray | float:
+        """Draw errors in proportion to the counts of a table."""
+        share = self.known.relative[int(counts.ndim > 1)]
+        return share * counts * generator.standard_normal((count, *counts.shape)) if share else 0.0
 
     def _unmeasured(
         self, clique: Clique, allowed: np.ndarray, count: int, generator: np.random.Generator

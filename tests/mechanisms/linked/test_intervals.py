@@ -1,0 +1,193 @@
+"""Intervals of linked tables: counts of households and of persons, their names, and how often they hold the truth."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pgmest.data.dataset import Dataset
+from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.errors import ArgumentError, UnknownAttributeError
+from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked.families import Families
+from pgmest.mechanisms.linked.family_model import FamilyModel
+from pgmest.mechanisms.linked.lengths import MeasuredLengths
+from pgmest.mechanisms.linked.result import LinkedResult
+from pgmest.models.files import load
+from pgmest.queries import Kron, prefix
+from tests.mechanisms.linked.examples import households, random_families, random_table
+
+SIZES = np.random.default_rng(0).integers(5, size=600)
+
+
+def fitted(linked: LinkedDataset, epsilon: float = 2.0, seed: int = 0) -> LinkedResult:
+    return LinkedLAMP(epsilon=epsilon, backend="simulation").fit(linked, seed=seed, progress=False)
+
+
+@pytest.fixture(scope="module")
+def result() -> LinkedResult:
+    return fitted(households(SIZES, {"r": 3, "code": 2}, {"age": 5, "code": 4}, 4))
+
+
+def test_answers_are_counts_of_the_released_tables(result: LinkedResult) -> None:
+    sample = result.sample()
+    persons, above = sample.tables["persons"].dataset, sample.tables["households"].dataset
+    region = np.asarray(above.column("r"))
+    by_age = np.bincount(np.asarray(persons.column("age")), minlength=5)
+    scale = result.model_of("households").total / len(sample)
+    assert np.allclose(result.project("age").values, by_age * scale)
+    assert np.allclose(result.project("r").values, np.bincount(region, minlength=3) * scale)
+    assert np.allclose(
+        result.project("r", table="persons").values,
+        np.bincount(region[sample.units("persons")], minlength=3) * scale,
+    )
+    sizes = np.bincount(sample.sizes("persons"), minlength=5)
+    assert np.allclose(result.project("number of persons").values, sizes * scale)
+    assert np.allclose(result.project("number of persons", table="persons").values, sizes * np.arange(5) * scale)
+    low, high = result.interval((), table="persons")
+    assert low.values < persons.records * scale < high.values
+
+
+def test_attributes_are_named_with_their_table_where_two_have_them(result: LinkedResult) -> None:
+    with pytest.raises(ArgumentError, match=r"households\.code"):
+        result.interval("code", table="persons")
+    assert result.project("code").domain.attributes == ("households.code",)
+    both = result.interval(("persons.code", "households.code"), level=0.9)
+    assert both.low.values.shape == (4, 2)
+    given = result.interval("age", given={"r": 1})
+    assert np.all(given.low.values <= result.project(("age", "r")).values[:, 1] + 1e-9)
+    query = Kron({"age": prefix(5)})
+    assert np.array_equal(
+        result.interval(query).low.values, result.interval(Kron({"persons.age": prefix(5)})).low.values
+    )
+    assert result.uncertainty("age").stddev.values.shape == (5,)
+    with pytest.raises(UnknownAttributeError, match="age"):
+        result.interval("agee")
+    with pytest.raises(ArgumentError, match="table"):
+        result.interval("age", table="visits")
+    with pytest.raises(UnknownAttributeError):
+        result.interval("age", table="households")
+    with pytest.raises(ArgumentError, match="clique"):
+        result.interval(lambda model: model)
+
+
+def test_a_model_of_a_table_keeps_its_errors_in_a_file(result: LinkedResult, tmp_path: Path) -> None:
+    model = result.model_of("persons")
+    model.save(tmp_path / "persons.npz")
+    loaded = load(tmp_path / "persons.npz")
+    both = (one.interval("persons.age") for one in (model, loaded))
+    assert len({tuple(np.round(ends.high.values, 6)) for ends in both}) == 1
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+def test_lengths_without_noise_say_the_true_counts_of_children(averaged: bool) -> None:
+    families = random_families(np.random.default_rng(1), 300, 4)
+    layout, columns = families.layout, np.hstack([families.parents[families.owners], families.children])
+    half = np.array([0, 0, 1, 2])
+    for clique, groups in [
+        (("persons.a",), [np.arange(4)]),
+        (("persons.a",), [half]),
+        (("households.d", "persons.a"), [np.arange(3), half]),
+        (("number of persons", "persons.b"), [np.arange(5), np.arange(3)]),
+        (("persons.a", "persons.b"), [np.arange(4), np.arange(3)]),
+    ]:
+        table = families.tables(clique, groups)[int(averaged)]
+        answer = MeasuredLengths(clique, tuple(groups), table, 1e-6, averaged)
+        names = (*layout.parents, *layout.members)
+        chosen = [columns[:, names.index(name)] for name in clique]
+        measurement = answer.counts(families, chosen, 1.0).measurement
+        counts = np.zeros([labels[codes.max()] + 1 for labels, codes in zip(groups, chosen, strict=True)])
+        np.add.at(counts, tuple(labels[codes] for labels, codes in zip(groups, chosen, strict=True)), 1)
+        scale = np.ones(1) if measurement.query is None or len(clique) > 1 or groups[0] is half else None
+        values = measurement.values.reshape(-1)
+        if scale is None:  # of one attribute, counts are in units of their own standard error
+            values = values / np.diag(measurement.query.matrices[0].matrix())
+        shape = [int(labels[-1]) + (name not in layout.members) for name, labels in zip(clique, groups, strict=True)]
+        whole = np.zeros(shape)
+        whole[tuple(slice(size) for size in counts.shape)] = counts
+        assert np.allclose(values, whole.ravel())
+
+
+def test_intervals_hold_for_both_levels() -> None:
+    held: dict[str, list[float]] = {"households": [], "persons": []}
+    for seed in range(5):
+        linked = _dependent(seed)
+        answers = fitted(linked, 2.0, seed + 10)
+        for table in held:
+            domain = answers.domain_of(table)
+            for clique in itertools.combinations(domain, 2):
+                low, high = answers.interval(clique, table=table)
+                exact = _exact(linked, table).project(clique).values
+                held[table].append(float(((low.values <= exact) & (exact <= high.values)).mean()))
+    assert min(float(np.mean(shares)) for shares in held.values()) > 0.85
+
+
+def _dependent(seed: int) -> LinkedDataset:
+    """Return households in which the region sets the size and ages are alike."""
+    generator = np.random.default_rng(seed)
+    region = generator.integers(3, size=800)
+    sizes = 1 + (generator.random(800) * (1 + region)).astype(int)
+    owners = np.repeat(np.arange(800), sizes)
+    base = generator.integers(4, size=800)
+    age = np.where(generator.random(len(owners)) < 0.6, base[owners], generator.integers(4, size=len(owners)))
+    work = (generator.random(len(owners)) < (age + 1) / 6).astype(int)
+    above = LinkedTable(Dataset.from_codes(region[:, None], {"region": 3}))
+    below = Dataset.from_codes([age, work], {"age": 4, "work": 2})
+    return LinkedDataset({"households": above, "persons": LinkedTable(below, "households", owners, 4)})
+
+
+def _exact(linked: LinkedDataset, table: str) -> Dataset:
+    region, sizes = np.asarray(linked.tables["households"].dataset.column("region")), linked.sizes("persons")
+    domain = {"households.region": 3, "number of persons": 5}
+    if table == "households":
+        return Dataset.from_codes([region, sizes], domain)
+    owners, persons = linked.units("persons"), linked.tables["persons"].dataset
+    columns = [region[owners], sizes[owners], persons.column("age"), persons.column("work")]
+    return Dataset.from_codes(columns, {**domain, "persons.age": 4, "persons.work": 2})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parent", "child", "at_most"),
+    [
+        (SIZES[:80], {}, {}, 4),
+        (np.zeros(50, dtype=int), {"r": 3}, {"a": 5}, 4),
+        ([], {"r": 3}, {"a": 5, "b": 2}, 4),
+        (SIZES[:80] % 2, {"r": 1}, {"a": 1, "b": 2}, 1),
+    ],
+)
+def test_intervals_of_degenerate_tables_are_finite(
+    sizes: np.ndarray, parent: dict[str, int], child: dict[str, int], at_most: int
+) -> None:
+    answers = fitted(households(sizes, parent, child, at_most))
+    for table in ("households", "persons"):
+        for name in answers.domain_of(table):
+            low, high = answers.interval(name, table=table)
+            assert np.all(low.values >= 0)
+            assert np.all(np.isfinite(high.values))
+            assert np.all(low.values <= high.values)
+
+
+def test_trees_have_intervals_of_each_table_with_its_parent() -> None:
+    generator = np.random.default_rng(0)
+    patients = LinkedTable(random_table(150, {"sex": 2}, generator))
+    rows = np.repeat(np.arange(150), generator.integers(4, size=150))
+    visits = LinkedTable(random_table(len(rows), {"kind": 3}, generator), "patients", rows, 3)
+    further = np.repeat(np.arange(len(rows)), generator.integers(3, size=len(rows)))
+    codes = LinkedTable(random_table(len(further), {"code": 6}, generator), "visits", further, 2)
+    answers = fitted(LinkedDataset({"patients": patients, "visits": visits, "diagnoses": codes}), epsilon=20.0)
+    assert answers.interval(("sex", "kind")).low.values.shape == (2, 3)
+    assert answers.interval(("kind", "code")).low.values.shape == (3, 6)
+    assert answers.interval(("kind", "number of diagnoses")).high.values.shape == (3, 3)
+    with pytest.raises(ArgumentError, match="one table and its parent"):
+        answers.interval(("sex", "code"))
+
+
+def test_a_model_of_no_families_has_a_total_of_zero() -> None:
+    layout = random_families(np.random.default_rng(0), 3, 2).layout
+    none = Families(layout, np.zeros((0, 3), dtype=np.int64), np.zeros((0, 2), dtype=np.int64))
+    model = FamilyModel(none, (), (), 0.0, 1.0)
+    assert model.children.total == 0.0
+    assert model.parents.total == 0.0
