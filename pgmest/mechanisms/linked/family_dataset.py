@@ -24,6 +24,8 @@ class FamilyDataset(Dataset):
 
     Attributes:
         families: the families.
+        records_per_person: the largest number of families of one unit.
+        unit_column: the table whose rows are the units, for ledgers of the dataset.
     """
 
     __slots__ = ("families",)
@@ -34,6 +36,7 @@ class FamilyDataset(Dataset):
         self,
         families: Families,
         records_per_person: int | None = None,
+        unit_column: str | None = None,
         kept: dict[frozenset[str], Factor] | None = None,
     ):
         values: dict[str, Any] = {
@@ -42,7 +45,7 @@ class FamilyDataset(Dataset):
             "records": len(families.sizes),
             "weights": None,
             "records_per_person": records_per_person,
-            "unit_column": None,
+            "unit_column": unit_column,
             "evidence": None,
             "families": families,
             "_kept": kept,
@@ -60,7 +63,7 @@ class FamilyDataset(Dataset):
         return 1.0 if self.layout.is_above(clique) else GRAIN
 
     def remembering(self) -> FamilyDataset:
-        return FamilyDataset(self.families, self.records_per_person, {})
+        return FamilyDataset(self.families, self.records_per_person, self.unit_column, {})
 
     def _counted_together(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
         return {}

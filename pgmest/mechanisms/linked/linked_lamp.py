@@ -144,4 +144,5 @@ class LinkedLAMP:
         most = linked.most(families.layout.names[0])
         neighbors = AddRemove(most)
         mechanism = mechanism.with_neighbors(neighbors)
-        return mechanism if runs == 1 else mechanism.with_share(1 / runs), FamilyDataset(families)
+        mechanism = mechanism if runs == 1 else mechanism.with_share(1 / runs)
+        return mechanism, FamilyDataset(families, most, linked.unit)

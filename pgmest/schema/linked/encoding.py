@@ -153,5 +153,8 @@ def _warn(found: Mapping[str, LinkedRows]) -> None:
         if sum(lost[fate] for fate in reasons) >= NOTICED * len(one.fates) > 0:
             said = ", ".join(f"{percent_text(lost[fate], len(one.fates))} {FATES[fate]}" for fate in reasons)
             warnings.warn(
-                f"rows of table '{name}' are left out: {said}. `check` counts them.", ReadingWarning, stacklevel=4
+                f"rows of table '{name}' are left out: {said}. `check` counts them. This warning is for the "
+                "owner of the tables only: its numbers are not protected.",
+                ReadingWarning,
+                stacklevel=4,
             )

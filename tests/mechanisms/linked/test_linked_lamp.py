@@ -10,9 +10,10 @@ import pytest
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import Exactly
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, LedgerError
 from pgmest.mechanisms.linked import LinkedLAMP
-from pgmest.privacy import Curator
+from pgmest.privacy import Curator, Rho
+from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from tests.mechanisms.linked.examples import households, random_table
 
@@ -137,6 +138,20 @@ def test_a_run_is_resumed_without_paying_again_and_ends_at_its_limit(tmp_path: P
     early = mechanism.fit(linked, seed=3, progress=stop)
     assert early.interrupted
     assert early.sample().sizes("persons").max() <= 4
+
+
+def test_a_ledger_of_rows_refuses_runs_that_protect_households(tmp_path: Path) -> None:
+    linked = households(SIZES[:50], {"r": 3}, {"a": 5}, 4)
+    mechanism = LinkedLAMP(epsilon=1.0)
+    for name, unit in (("rows", None), ("persons", "person"), ("homes", "households")):
+        ledger = DatasetLedger.create(tmp_path / name, Rho(2.0), unit=unit)
+        if name == "homes":
+            mechanism.fit(linked, seed=0, progress=False, ledger=ledger)
+            assert 1.9 < ledger.remaining.exact[0] < 2
+        else:
+            with pytest.raises(LedgerError, match="all rows of one 'households'"):
+                mechanism.fit(linked, seed=0, progress=False, ledger=ledger)
+            assert ledger.remaining.exact[0] == 2
 
 
 def test_units_are_drawn_alike() -> None:
