@@ -113,7 +113,9 @@ class LinkedFit:
         labels = {name: self._labels(one, domain[one]) for name, one in zip(asked, clique, strict=True)}
         conditions = zip(full[len(asked) :], given.values(), strict=True)
         weights = {name: self._weights(name, value, domain[name]) for name, value in conditions}
-        return counts_table(self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options)
+        return counts_table(
+            self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options
+        )
 
     def _computed(self, name: str) -> str:
         """Return what the model calls an attribute: columns that count rows are a number of rows there."""

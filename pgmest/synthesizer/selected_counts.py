@@ -12,7 +12,7 @@ from pgmest.models.intervals import Interval
 from pgmest.queries.levels import named_levels, weighted_kron
 from pgmest.schema import Schema
 from pgmest.schema.given import read_given
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 
