@@ -25,8 +25,8 @@ class KnownErrors:
         selections: the marginals that a mechanism paid to compare with its models and did not choose.
         bounds: for some marginals, a bound on the l1 distance from the model's, in counts, which selections gave before
             the model was written to a file.
-        relative: for tables of one attribute, and of several, the standard error of each count relative to the count,
-            as far as it is neither noise nor due to dependence that was not measured.
+        relative: for tables of one attribute, and of several, the standard error of each count relative to the count
+            that has other causes than noise and dependence that was not measured.
     """
 
     measurements: tuple[LinearMeasurement, ...]

@@ -108,7 +108,7 @@ class MeasuredLengths:
 
 @dataclass(frozen=True, eq=False)
 class ChildCounts:
-    """What noisy lengths say about counts of children.
+    """The counts of children that noisy lengths imply.
 
     Attributes:
         measurement: the counts, as a measurement.
