@@ -56,7 +56,11 @@ def _reshaped(answer: Factor, domain: Domain, clique: Iterable[str] | str) -> Fa
 
 
 def labeled_counts(
-    model: Any, schema: Schema, attributes: Iterable[str] | str, given: Mapping[str, Any], **options: Any
+    model: Any,
+    schema: Schema,
+    attributes: Iterable[str] | str,
+    given: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return a table of the library of the schema: labels, "count", "low" and "high", a row for each cell.
 
@@ -65,7 +69,7 @@ def labeled_counts(
         schema: its schema.
         attributes: the attributes and levels of the table.
         given: conditions in terms of values, as for `Synthesizer.sample`.
-        options: as for `pgmest.interval`.
+        options: as for `pgmest.interval`; None for a table without "low" and "high".
     """
     domain = domain_of(model, schema)
     clique = tuple(one.name for one in named_levels(domain, attributes))
@@ -81,7 +85,7 @@ def counts_table(
     clique: Clique,
     weights: Mapping[str, np.ndarray],
     library: Any,
-    options: Mapping[str, Any],
+    options: Mapping[str, Any] | None,
 ) -> Any:
     """Return the counts and intervals of a table as a dataframe.
 
@@ -92,14 +96,17 @@ def counts_table(
         clique: the attributes, or their levels.
         weights: attribute -> the weight of each code, for conditions.
         library: the library of the dataframe.
-        options: as for `pgmest.interval`.
+        options: as for `pgmest.interval`; None for a table without "low" and "high".
     """
     import narwhals as nw
 
-    counts, ends = counts_of(model, domain, clique, weights), ends_of(model, domain, clique, weights, **options)
-    codes = zip(labels.items(), np.indices(counts.values.shape).reshape(len(clique), counts.values.size), strict=True)
+    found = {"count": counts_of(model, domain, clique, weights)}
+    if options is not None:
+        found["low"], found["high"] = ends_of(model, domain, clique, weights, **options)
+    counts = found["count"].values
+    codes = zip(labels.items(), np.indices(counts.shape).reshape(len(clique), counts.size), strict=True)
     columns: dict[str, Any] = {name: np.array(texts, dtype=object)[own].tolist() for (name, texts), own in codes}
-    for name, factor in (("count", counts), ("low", ends.low), ("high", ends.high)):
+    for name, factor in found.items():
         columns[_unused(name, columns)] = factor.values.ravel()
     return nw.from_dict(columns, backend=library).to_native()
 

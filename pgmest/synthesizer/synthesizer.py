@@ -400,8 +400,8 @@ class Synthesizer:
         "high". `model_.interval` answers any other query, in codes; for linked tables `result_.interval`.
 
         Args:
-            attributes: the attributes of the table; () for the number of records. Of linked tables, an attribute that
-                several tables have is named with its table, as "persons.age".
+            attributes: the attributes of the table, or levels ("diagnosis@chapter"); () for the number of records. Of
+                linked tables, an attribute that several tables have is named with its table, as "persons.age".
             given: count only records with these values, as for `sample`: `{"sex": "F", "age": (30, 40)}`.
             level, kind, about: as for `pgmest.interval`.
             table: of linked tables, the one whose rows are counted; by default the highest one that has the attributes
@@ -418,7 +418,23 @@ class Synthesizer:
             return self._linked.interval(attributes, conditions, table, options)
         if table is not None:
             raise ArgumentError.of("table", table, "None for a single table")
-        return renamed(labeled_counts(self.model_, self.schema_, attributes, conditions, **options), self._names)
+        return renamed(labeled_counts(self.model_, self.schema_, attributes, conditions, options), self._names)
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, Any] | None = None) -> Any:
+        """Return the counts of a table, with the labels of the schema, as `interval` does but without intervals.
+
+        Args:
+            attributes: the attributes of the table, or levels ("diagnosis@chapter"); () for the number of records.
+            given: count only records with these values, as for `sample`.
+
+        Raises:
+            ArgumentError: if the synthesizer is not fitted, or has linked tables.
+            UnknownAttributeError, QueryError: if there is no such attribute, level or value.
+        """
+        if self._linked is not None:
+            raise ArgumentError("linked tables have `interval`, which returns their counts with intervals.")
+        conditions = {str(name): value for name, value in (given or {}).items()}
+        return renamed(labeled_counts(self.model_, self.schema_, attributes, conditions), self._names)
 
     def weighted(self, attributes: Iterable[str] | str) -> WeightedTable:
         """Return the weighted table of some attributes, with `totals`, `shares` and `interval`.

@@ -144,6 +144,8 @@ def test_a_synthesizer_answers_by_level_after_saving_and_loading(folder, tmp_pat
         assert list(table.columns) == ["dx@chapter", "sex", "count", "low", "high"]
         assert table["dx@chapter"].tolist() == [c for c in ("I", "II", "other") for _ in range(3)]
         assert ((table["low"] <= table["count"]) & (table["count"] <= table["high"])).all()
+        alone = one.project(("dx@chapter", "sex"), given={"seen@year": 2020})
+        assert alone.equals(table[["dx@chapter", "sex", "count"]])
         drawn = one.sample(300, seed=0, given={"dx@chapter": ["I"], "seen@year": "2021"})
         assert set(drawn["dx"].str[0]) == {"A"}
         assert set(drawn["seen"].dt.year) == {2021}
