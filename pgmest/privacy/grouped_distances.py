@@ -22,16 +22,22 @@ class GroupedDistance:
         groups: for each attribute, the group number of each code; groups are ranges, numbered in order.
         expected: the expected counts, with an axis for each attribute and an entry for each group.
         expected_error: a public constant that is subtracted from the distance, in counts.
+        orders: for each attribute, the order in which `groups` has its codes; None for their own order. Empty if all
+            are in their own order.
     """
 
     clique: Clique
     groups: tuple[np.ndarray, ...]
     expected: np.ndarray
     expected_error: float = 0.0
+    orders: tuple[np.ndarray | None, ...] = ()
 
     def score(self, counts: np.ndarray) -> float:
         """Return the distance less `expected_error`; its sensitivity is at most that of the counts in l1 (triangle
         inequality)."""
+        for axis, order in enumerate(self.orders):
+            if order is not None:
+                counts = np.take(counts, order, axis=axis)
         return float(np.abs(summed(counts, self.groups) - self.expected).sum()) - self.expected_error
 
 

@@ -341,16 +341,14 @@ def range_candidate(
     Args:
         clique: The attribute.
         covariance: The covariance of the errors in its counts, shape (codes, codes).
-        levels: For each level, the group of each code.
+        levels: For each level, the group of each code, or a matrix of several queries together, shape (codes, queries).
         views: The key, the weight and the queries (None for codes) of each `QueryView`, shape (rows, codes).
         noise_model: The noise of a share.
     """
     curves: dict[Any, list[np.ndarray]] = {key: [] for key, _, _ in views}
     for labels in levels:
-        size = int(labels[-1]) + 1
         precision = np.asarray(noise_model.precision(SHARE_GRID))
-        member = np.zeros((len(labels), size))
-        member[np.arange(len(labels)), labels] = 1.0
+        member = labels if labels.ndim == 2 else memberships(labels)
         across = covariance @ member
         values, vectors = np.linalg.eigh(member.T @ across)
         known = precision / (1 + np.maximum(values, 0.0)[:, None] * precision)
@@ -365,6 +363,13 @@ def range_candidate(
     return _best(
         clique, {key: np.array(found) for key, found in curves.items()}, seen_by, list(range(len(levels))), True
     )
+
+
+def memberships(labels: np.ndarray) -> np.ndarray:
+    """Return the matrix that is 1 for each code and its group and 0 elsewhere, shape (codes, groups)."""
+    member = np.zeros((len(labels), int(labels[-1]) + 1))
+    member[np.arange(len(labels)), labels] = 1.0
+    return member
 
 
 def _kinds(sides: Sequence[tuple[np.ndarray, np.ndarray]], total: float) -> tuple[np.ndarray, np.ndarray]:

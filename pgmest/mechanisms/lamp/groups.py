@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pgmest.tables.domain import Domain
 from pgmest.tables.groups import group_starts
 
 MOST_LEVELS = 6
@@ -13,7 +14,7 @@ MOST_LEVELS = 6
 is its own group."""
 
 
-def nested_groups(mass: np.ndarray) -> tuple[np.ndarray, ...]:
+def nested_groups(mass: np.ndarray, branches: Sequence[np.ndarray] = ()) -> tuple[np.ndarray, ...]:
     """Return the group of each code at each level; a level halves the groups of the previous one.
 
     At the last level, each code is its own group. A group is a range of codes, which is cut where the masses of its two
@@ -22,24 +23,43 @@ def nested_groups(mass: np.ndarray) -> tuple[np.ndarray, ...]:
     >>> [level.tolist() for level in nested_groups(np.array([4.0, 1.0, 1.0, 2.0]))]
     [[0, 1, 1, 1], [0, 1, 1, 2], [0, 1, 2, 3]]
 
+    In a tree, a range with several branches is cut between them, and so on inside its only branch. So a group has whole
+    branches, or lies inside one: frequent branches are measured finely, and rare ones as a whole.
+
+    >>> [level.tolist() for level in nested_groups(np.array([4.0, 1.0, 1.0, 2.0]), [np.array([0, 0, 1, 1])])]
+    [[0, 0, 1, 1], [0, 1, 2, 3]]
+
     Args:
         mass: The mass of each code, not negative, shape (n,).
+        branches: The branch of each code at each level of a tree, from the coarsest, each a range of codes.
     """
     count = len(mass)
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     ranges, levels = [(0, count)], []
     while len(ranges) < count and len(levels) < MOST_LEVELS:
-        ranges = [part for start, end in ranges for part in _halves(cumulative, start, end)]
+        ranges = [part for start, end in ranges for part in _halves(cumulative, start, end, branches)]
         levels.append(np.repeat(np.arange(len(ranges)), [end - start for start, end in ranges]))
     if len(ranges) < count or not levels:
         levels.append(np.arange(count))
     return tuple(levels)
 
 
-def _halves(cumulative: np.ndarray, start: int, end: int) -> list[tuple[int, int]]:
+def branches(domain: Domain, name: str) -> tuple[np.ndarray, ...]:
+    """Return the branch of each code of an attribute at each level of its tree; nothing without a tree."""
+    tree = domain.hierarchies.get(name)
+    return () if tree is None else tuple(tree.levels.values())
+
+
+def _halves(
+    cumulative: np.ndarray, start: int, end: int, branches: Sequence[np.ndarray]
+) -> list[tuple[int, int]]:
     if end - start == 1:
         return [(start, end)]
     inner = np.abs(cumulative[start + 1 : end] - (cumulative[start] + cumulative[end]) / 2)
+    for labels in branches:
+        if labels[start] != labels[end - 1]:
+            inner = np.where(np.diff(labels[start:end]) != 0, inner, np.inf)
+            break
     cut = start + 1 + int(np.argmin(inner))
     return [(start, cut), (cut, end)]
 

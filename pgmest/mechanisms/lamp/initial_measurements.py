@@ -9,6 +9,8 @@ import numpy as np
 
 from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction
+from pgmest.mechanisms.lamp.groups import branches
+from pgmest.mechanisms.lamp.tree_counts import level_parts
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
@@ -50,7 +52,9 @@ class InitialMeasurements:
         """
         names = demand.attributes
         contrasted = frozenset(
-            name for name in names if noise_model.contrasted(domain[name]) and not demand.asks_ranges(name)
+            name
+            for name in names
+            if noise_model.contrasted(domain[name]) and not demand.asks_ranges(name) and not branches(domain, name)
         )
         shapes = [(domain[name],) for name in names]
         errors = [
@@ -68,6 +72,25 @@ class InitialMeasurements:
         shares = {clique: share * float(part) for clique, part in zip(cliques, parts, strict=True)}
         return cls(domain, noise_model, shares, contrasted)
 
+    def measurements(self) -> list[tuple[Clique, Kron | None, float]]:
+        """Return the cliques, queries and shares of all measurements; an attribute with a tree has one for each level."""
+        found: list[tuple[Clique, Kron | None, float]] = []
+        for clique, share in self.shares.items():
+            levels = self._levels(clique)
+            if not levels:
+                found.append((clique, self.query(clique), share))
+            for labels, part in levels:
+                found.append((clique, grouping_query(clique, [labels], [False]), share * part))
+        return found
+
+    def _levels(self, clique: Clique) -> list[tuple[np.ndarray, float]]:
+        """Return the groups of each level of an attribute's tree, and their parts of its share; none without a tree."""
+        groups = branches(self.domain, clique[0]) if clique else ()
+        if not groups:
+            return []
+        levels = [np.arange(self.domain[clique[0]]), *groups]
+        return list(zip(levels, level_parts(levels, self.noise_model.power).tolist(), strict=True))
+
     def query(self, clique: Clique) -> Kron | None:
         """Return the query for a marginal; None asks for its counts."""
         if not self.contrasted.issuperset(clique) or not clique:
@@ -76,7 +99,9 @@ class InitialMeasurements:
 
     def stddev(self, name: str) -> float:
         """Return the standard deviation of the noise in the answers about an attribute."""
-        variance = 1 / float(self.noise_model.precision(self.shares[name,]))
+        levels = self._levels((name,))
+        share = self.shares[name,] * (levels[0][1] if levels else 1.0)
+        variance = 1 / float(self.noise_model.precision(share))
         ratio = self.noise_model.variance_ratio((self.domain[name],)) if name in self.contrasted else 1.0
         return (variance * ratio) ** 0.5
 

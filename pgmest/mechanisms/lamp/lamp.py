@@ -31,6 +31,7 @@ from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
 from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of, total_of
+from pgmest.mechanisms.lamp.tree_order import OrderedCurator, TreeOrder
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
@@ -140,7 +141,8 @@ class LAMP(Mechanism):
             raise ArgumentError.of("scoring_share", self.scoring_share, allowed)
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
-        rounds = Rounds.start(self, curator, workload)
+        order = TreeOrder.of(curator.domain)
+        rounds = Rounds.start(self, order.curator(curator), workload)
         measure_emphasized(rounds)
         rounds.spend_all()
         public_pairs = None if self.prior is None else len(rounds.public_pairs)
@@ -152,7 +154,7 @@ class LAMP(Mechanism):
         }
         if rounds.possible is not None and rounds.possible.others:
             details["rejected_zeros"] = tuple(map(repr, rounds.possible.others))
-        model = self._model(curator, rounds.evidence, rng)
+        model = self._model(rounds.curator, rounds.evidence, rng)
         dependence = {pair: found.whole for pair, found in rounds.dependence.items()}
         return Outcome(with_known(model, curator, dependence), details)
 
@@ -201,11 +203,14 @@ class LAMP(Mechanism):
         """Return the model of what was measured before an interruption."""
         if not curator.measurements and not curator.invariants:
             return None
-        possible = PossibleCells.of(curator.domain, curator.structural_zeros, self.max_megabytes)
-        evidence = evidence_of(curator, PublicTables.of(self.prior, curator.domain), possible=possible)
-        return with_known(self._model(curator, evidence, np.random.default_rng(0)), curator, {})
+        order = TreeOrder.of(curator.domain)
+        seen = order.curator(curator)
+        possible = PossibleCells.of(seen.domain, seen.structural_zeros, self.max_megabytes)
+        public = order.tables(PublicTables.of(self.prior, curator.domain))
+        evidence = evidence_of(seen, public, possible=possible)
+        return with_known(self._model(seen, evidence, np.random.default_rng(0)), curator, {})
 
-    def _model(self, curator: Curator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
+    def _model(self, curator: Curator | OrderedCurator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
         stage("fitting the model")
         with ending_in(time_left() / 2):
             model = self._fitted(evidence)
@@ -215,7 +220,10 @@ class LAMP(Mechanism):
         with ending_in(time_left() / 2):
             weighted = weighted_records(model, count, rng)
         stage("refining records")
-        records = with_invariants(refined_records(weighted, model, curator.structural_zeros, rng), curator, rng)
+        records = refined_records(weighted, model, curator.structural_zeros, rng)
+        if isinstance(curator, OrderedCurator):
+            records, curator = curator.order.restored(records), curator.curator
+        records = with_invariants(records, curator, rng)
         none, facts = CliqueVector.zeros(records.domain, []), invariant_facts(curator)
         return SupportModel(Support(records), none, model.evidence.total, facts=facts)
 

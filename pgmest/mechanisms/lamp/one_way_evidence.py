@@ -11,10 +11,11 @@ from itertools import combinations
 import numpy as np
 
 from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers
-from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.groups import branches, nested_groups
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate, nearer_to_public
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells, TiedTables
 from pgmest.mechanisms.lamp.public_tables import PublicTables
+from pgmest.mechanisms.lamp.tree_counts import TreeAnswers
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity
 
@@ -50,6 +51,9 @@ class OneWayEvidence:
         """The counts and the covariance of their errors, for attributes with answers about ranges."""
         found = {}
         for name, answers in self.ranges.items():
+            if name in self._trees:
+                found[name] = self._counts(name), self._trees[name].covariance
+                continue
             counts, covariance = self._counts(name), self._covariance(name)
             for answer in answers:
                 counts, covariance = answer.applied(counts, covariance)
@@ -81,13 +85,28 @@ class OneWayEvidence:
     def _one_way(self) -> dict[str, OneWayEstimate]:
         """The estimated one-way marginal of each measured attribute, without answers about ranges."""
         noisy = {name: self._merged(name) for name in self.noisy}
-        found = {name: OneWayEstimate.of(*known, self.total) for name, known in noisy.items()}
+        found = {name: OneWayEstimate.of(*noisy[name], self.total) for name in noisy if name not in self._trees}
         if self.public is not None:
             publicly = {
                 name: OneWayEstimate.publicly(*known, self.total, self.public.one_way(name, self.total))
                 for name, known in noisy.items()
+                if name in found
             }
             found.update((name, publicly[name]) for name in nearer_to_public(found, publicly))
+        for name, answers in self._trees.items():
+            found[name] = OneWayEstimate(answers.counts, noisy[name][1], math.inf)
+        return found
+
+    @cached_property
+    def _trees(self) -> dict[str, TreeAnswers]:
+        """The answers about each measured attribute with a tree."""
+        found = {}
+        for name in self.noisy:
+            if levels := branches(self.domain, name):
+                values, stddev = self._merged(name)
+                public = None if self.public is None else self.public.one_way(name, self.total)
+                groups = self.ranges.get(name, ())
+                found[name] = TreeAnswers(values, stddev**2, groups, levels, self.total, public)
         return found
 
     def _merged(self, name: str) -> tuple[np.ndarray, float]:

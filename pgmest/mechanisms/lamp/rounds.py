@@ -27,13 +27,15 @@ from pgmest.mechanisms.lamp.candidates import (
 )
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import tree_beside
-from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.groups import branches, nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
 from pgmest.mechanisms.lamp.small_budgets import AGAIN, DEPENDENCE_WEIGHT, is_small
+from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together
+from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
 from pgmest.privacy.curator import Curator
@@ -85,18 +87,19 @@ class Rounds(ScoredRounds):
     def start(cls, mechanism: LAMP, curator: Curator, workload: Any) -> Rounds:
         """Measure the one-way marginals."""
         demand, public = WorkloadDemand.of(curator.domain, workload), PublicTables.of(mechanism.prior, curator.domain)
+        if isinstance(curator, OrderedCurator):
+            demand, public = curator.order.demand(demand), curator.order.tables(public)
         possible = PossibleCells.of(curator.domain, curator.structural_zeros, mechanism.max_megabytes)
         state = cls(mechanism, curator, demand, NoiseModel.of(curator.budget, curator.neighbors), public, possible)
         more = bool(demand.pairs or demand.has_range_queries)
         share = mechanism.first_share if more else 1.0
         total_known = curator.fixed_total is not None
         first = InitialMeasurements.of(curator.domain, demand, state.noise_model, share, total_known)
-        cliques, shares = list(first.shares), list(first.shares.values())
+        cliques, queries, shares = zip(*first.measurements(), strict=True)
         spend = curator.budget * mechanism.first_share if more else curator.remaining
-        queries = [first.query(clique) for clique in cliques]
         found = curator.measure_all(cliques, spend, weights=shares, queries=queries)
         state.evidence = state._evidence()
-        state.levels = {name: nested_groups(state.evidence.counts(name)) for name in demand.attributes}
+        state.levels = {name: state._nested_groups(name) for name in demand.attributes}
         for clique in (table.clique for table in known_tables(curator)):
             if len(clique) > 1 and state.levels.keys() >= set(clique):  # never scored, and measured finely already
                 state.level_of[clique] = max(len(state.levels[name]) for name in clique) - 1
@@ -104,6 +107,8 @@ class Rounds(ScoredRounds):
             if not measurement.noisy:
                 continue
             size = tuple(curator.domain[name] for name in measurement.clique)
+            if len(size) == 1 and measurement.rows < size[0] - 1:
+                size = (measurement.rows,)
             state.measured_marginals.append(
                 MeasuredMarginal(0, measurement.clique, size, share, float(np.mean(measurement.stddev)))
             )
@@ -111,6 +116,10 @@ class Rounds(ScoredRounds):
 
     def _evidence(self) -> Evidence:
         return evidence_of(self.curator, self.public, self.public_pairs, self.possible)
+
+    def _nested_groups(self, name: str) -> tuple[np.ndarray, ...]:
+        """Return the groups of the codes of an attribute at each level, along its tree if there is one."""
+        return nested_groups(self.evidence.counts(name), branches(self.curator.domain, name))
 
     def spend_all(self) -> None:
         """Spend the budget that remains after the initial measurements."""
@@ -134,7 +143,7 @@ class Rounds(ScoredRounds):
         self._allocate(0, list(self._one_way_candidates()), AGAIN * share)
         fixed = {name for clique in self.level_of for name in clique}  # these tables keep their groups
         free = [name for name in self.demand.attributes if name not in fixed]
-        self.levels |= {name: nested_groups(self.evidence.counts(name)) for name in free}
+        self.levels |= {name: self._nested_groups(name) for name in free}
 
     def _measure_all(self) -> None:
         """Measure all pairs and triples without scores, and one-way marginals again if this lowers the error."""
@@ -222,8 +231,19 @@ class Rounds(ScoredRounds):
             else:
                 rows = [(view.key, view.weight, self.workload_sensitivity.queries(name, view.key)) for view in views]
                 yield range_candidate(
-                    (name,), self.evidence.covariance(name), self.levels[name], rows, self.noise_model
+                    (name,), self.evidence.covariance(name), self._one_way_options(name), rows, self.noise_model
                 )
+
+    def _one_way_options(self, name: str) -> list[np.ndarray]:
+        """Return the groups over which an attribute alone can be measured; in a tree, all levels down to each one."""
+        tree = self._tree(name)
+        together = [levels_together(tree[: depth + 1], self.noise_model.power) for depth in range(len(tree))]
+        return together or list(self.levels[name])
+
+    def _tree(self, name: str) -> list[np.ndarray]:
+        """Return the branches of an attribute's codes at each level, and the codes; nothing without a tree."""
+        levels = branches(self.curator.domain, name)
+        return [*levels, np.arange(self.curator.domain[name])] if levels else []
 
     def _table_candidates(self) -> Iterable[CandidateMarginal]:
         """Yield the candidates for all pairs and triples with dependence."""
@@ -276,18 +296,25 @@ class Rounds(ScoredRounds):
         whole = sum(part for _, part in chosen.values())
         left = self.curator.remaining / self.curator.budget
         spend = self.curator.remaining if share >= left else self.curator.budget * share
-        cliques, groups = list(chosen), []
-        for clique in cliques:
-            candidate, part = chosen[clique]
+        asked: list[tuple[Clique, list[np.ndarray], float]] = []
+        for clique, (candidate, part) in chosen.items():
             level = None if candidate.levels is None else candidate.level(part * share / whole)
             if len(clique) > 1:  # a pair or triple keeps its groups, so that its answers can be averaged
                 level = self.level_of.setdefault(clique, candidate.level(part * share / whole))
-            groups.append(self._groups(clique, level))
+            asked += self._parts(clique, level, part)
+        cliques, groups, weights = zip(*asked, strict=True)
         queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
-        weights = [chosen[clique][1] for clique in cliques]
         found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
         for measurement, sides, weight in zip(found, groups, weights, strict=True):
             self._add_measured(number, measurement, sides, chosen[measurement.clique][0], weight * share / whole)
+
+    def _parts(self, clique: Clique, level: int | None, part: float) -> list[tuple[Clique, list[np.ndarray], float]]:
+        """Return the measurements of a candidate: its groups and weight, or those of the levels of a tree."""
+        tree = self._tree(clique[0])[: None if level is None else level + 1] if len(clique) == 1 else []
+        if not tree:
+            return [(clique, self._groups(clique, level), part)]
+        shares = level_parts(tree, self.noise_model.power)
+        return [(clique, [labels], part * share) for labels, share in zip(tree, shares.tolist(), strict=True)]
 
     def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
         """Return the query for a marginal over groups; None asks for the number of records."""

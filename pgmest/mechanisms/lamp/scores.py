@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.grouped_distances import GroupedDistance, GroupedDistances
@@ -29,7 +30,9 @@ def scores_stddev(count: int, spend: Budget, neighbors: Neighbors) -> float:
     return score_noise(score_sensitivity(neighbors), count, spend).stddev
 
 
-def noisy_distances(curator: Curator, questions: Sequence[GroupedDistance], spend: Budget) -> np.ndarray:
+def noisy_distances(
+    curator: Curator | OrderedCurator, questions: Sequence[GroupedDistance], spend: Budget
+) -> np.ndarray:
     """Release the distance of each question's counts from the expected ones, in counts, with noise.
 
     A record changes each of m distances by at most the sensitivity s. So it changes their vector by sqrt(m) s in l2,
@@ -37,4 +40,6 @@ def noisy_distances(curator: Curator, questions: Sequence[GroupedDistance], spen
     """
     scores, label = GroupedDistances(tuple(questions)), f"dependence of {len(questions)} tables beyond the model"
     sensitivity = score_sensitivity(curator.neighbors)
+    if isinstance(curator, OrderedCurator):
+        curator, scores = curator.curator, curator.about_codes(scores)
     return noisy_scores(curator, range(len(questions)), scores, sensitivity, spend, label=label)

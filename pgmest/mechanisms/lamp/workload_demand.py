@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Identity
 from pgmest.queries.norms import largest_l1
 from pgmest.tables.domain import Clique, Domain
-from pgmest.workloads import Item, as_workload
+from pgmest.tables.hierarchy import SEPARATOR
+from pgmest.workloads import Item, Workload, as_workload
 
 MOST_WAYS = 3
 """The largest number of attributes of a measured interaction."""
@@ -69,6 +70,8 @@ class WorkloadDemand:
         Raises:
             ArgumentError, UnknownAttributeError, QueryError: The workload is invalid.
         """
+        if workload is None and domain.hierarchies:
+            workload = pairs_by_level(domain)
         if workload is None:
             pairs = tuple(DemandItem(pair, 1.0, {}) for pair in combinations(domain.attributes, 2))
             return cls(pairs, list(domain))
@@ -121,6 +124,22 @@ class WorkloadDemand:
             for part in sub_marginals(asked.clique):
                 found.setdefault(part, []).append(asked)
         return found
+
+
+def pairs_by_level(domain: Domain) -> Workload:
+    """Return all pairs, and each at all combinations of coarser levels, which together have the weight of the pair.
+
+    Levels with one group, or as many as values, are left out.
+    """
+    levels = {
+        name: [name, *(f"{name}{SEPARATOR}{level}" for level, size in tree.sizes.items() if 1 < size < tree.values)]
+        for name, tree in domain.hierarchies.items()
+    }
+    items = []
+    for pair in combinations(domain.attributes, 2):
+        asked = list(product(*(levels.get(name, [name]) for name in pair)))
+        items += [Item(names, None, 0.7 if names == pair else 0.3 / (len(asked) - 1)) for names in asked]
+    return Workload(items)
 
 
 def sub_marginals(clique: Clique) -> Iterator[Clique]:

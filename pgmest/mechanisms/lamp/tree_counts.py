@@ -1,0 +1,202 @@
+"""One-way marginals of attributes with a tree, from noisy counts of codes and of branches.
+
+The answers of all levels are combined by least squares. Then the counts of each level are estimated from the coarsest
+to the finest: those of the children of a branch sum to its count, and are shrunk towards what the branch and all shares
+of the level say (empirical Bayes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.lamp.answers import RangeAnswers
+from pgmest.mechanisms.lamp.candidates import memberships
+from pgmest.mechanisms.lamp.one_way import PROBE, PROBES
+from pgmest.synthesis.consistency import norm_sub
+
+ROUNDS, ATOMS = 50, 80
+"""The numbers of iterations and of atoms for the distribution of shares."""
+LEAST_RATIO = 1e-2
+"""The smallest positive ratio of a count to its even share of its branch in the distribution of shares."""
+LEAST_SHARE = 1e-6
+"""The smallest estimate of a code, relative to its even share of its branch."""
+LEAST_VARIANCE = 1e-3
+"""The smallest variance of a count before answers about groups, relative to that of the noise."""
+APART = 1.0
+"""The codes of a branch are told apart if their counts differ from even ones by this many standard errors more than
+noise does."""
+
+
+def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
+    """Return the parts of a share for each level of a tree that minimize the sum of their errors.
+
+    Args:
+        levels: The branch of each code at each level.
+        power: The power of the share to which precision is proportional.
+    """
+    parts = np.array([float(labels[-1]) + 1 for labels in levels]) ** (2 / (2 + power))
+    return parts / parts.sum()
+
+
+def levels_together(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
+    """Return the matrix of the counts of all levels, each with its part of a share, shape (codes, groups)."""
+    parts = level_parts(levels, power) ** (power / 2)
+    return np.concatenate([part * memberships(labels) for part, labels in zip(parts, levels, strict=True)], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class CodeCounts:
+    """Counts of codes with independent errors, before answers about groups of codes.
+
+    Attributes:
+        means: The counts, shape (codes,).
+        variances: The variances of their errors.
+        usual: The squares of their mean absolute errors, in those of a normal distribution of variance 1. Where few
+            codes have most of the records, they are smaller than the variances.
+    """
+
+    means: np.ndarray
+    variances: np.ndarray
+    usual: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, stddev: np.ndarray, base: np.ndarray) -> CodeCounts:
+        """Estimate the counts from noisy ones, with a prior of their ratios to base counts.
+
+        The ratios have one distribution on nonnegative numbers, which is estimated by maximum likelihood from all
+        counts (nonparametric empirical Bayes; Kiefer and Wolfowitz 1956). It is a mixture of 0 and of normal
+        distributions on a logarithmic grid.
+
+        Args:
+            values: The noisy counts.
+            stddev: The standard deviation of the noise in each.
+            base: The counts if all ratios were 1.
+        """
+        base = np.maximum(base, 1e-9)
+        largest = max(2.0, float((np.maximum(values + 2 * stddev, 0.0) / base).max()))
+        atoms = np.r_[0.0, np.geomspace(LEAST_RATIO, largest, ATOMS - 1)]
+        widths = np.square(base[:, None] * atoms * (np.log(atoms[2] / atoms[1]) / 2))
+        variances, off = np.square(stddev)[:, None] + widths, values[:, None] - base[:, None] * atoms
+        logs = -0.5 * (np.square(off) / variances + np.log(variances))
+        likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weights = np.full(len(atoms), 1 / len(atoms))
+        for _ in range(ROUNDS):
+            weights = weights * ((1 / (likelihood @ weights)) @ likelihood) + 0.5 / len(atoms)
+            weights /= len(values) + 0.5
+        posterior = likelihood * weights
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        inside = base[:, None] * atoms + widths / variances * off
+        left = widths * np.square(stddev)[:, None] / variances
+        means = (posterior * inside).sum(axis=1)
+        spread = (posterior * (left + np.square(inside - means[:, None]))).sum(axis=1)
+        off = np.sqrt(np.square(inside - means[:, None]) + np.square(MEAN_ABSOLUTE) * left)
+        usual = np.square((posterior * off).sum(axis=1) / MEAN_ABSOLUTE)
+        least = LEAST_VARIANCE * np.square(stddev)
+        return cls(np.maximum(means, 0.0), np.maximum(spread, least), np.maximum(usual, least))
+
+    def given(self, answers: Sequence[RangeAnswers]) -> np.ndarray:
+        """Return the best linear estimates of the counts after answers about groups."""
+        rows, across, inside = _seen(answers, self.variances)
+        off = np.concatenate([answer.values for answer in answers]) - rows @ self.means
+        return self.means + across.T @ np.linalg.solve(inside, off)
+
+    def covariance(self, answers: Sequence[RangeAnswers]) -> np.ndarray:
+        """Return the covariance of the usual errors of `given`, shape (codes, codes)."""
+        _, across, inside = _seen(answers, self.usual)
+        return np.diag(self.usual) - across.T @ np.linalg.solve(inside, across)
+
+
+def _seen(answers: Sequence[RangeAnswers], variances: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the matrix of all answers, its covariance with the counts, and the covariance of the answers."""
+    rows = np.concatenate([answer.matrix for answer in answers])
+    noise = np.concatenate([np.full(len(answer.matrix), answer.variance) for answer in answers])
+    across = rows * variances
+    return rows, across, across @ rows.T + np.diag(noise)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeAnswers:
+    """All answers about an attribute with a tree.
+
+    Attributes:
+        values: Noisy counts of codes, shape (codes,).
+        variance: The variance of the noise in each.
+        groups: Answers about groups of codes.
+        levels: The branch of each code at each level of the tree, from the coarsest.
+        total: The number of records.
+        public: Counts of codes in a public table.
+    """
+
+    values: np.ndarray
+    variance: float
+    groups: Sequence[RangeAnswers]
+    levels: Sequence[np.ndarray]
+    total: float
+    public: np.ndarray | None = None
+
+    @cached_property
+    def _alone(self) -> CodeCounts:
+        """The counts of codes without the groups."""
+        size = len(self.values)
+        return CodeCounts.of(self.values, np.full(size, self.variance**0.5), np.full(size, self.total / size))
+
+    @cached_property
+    def _with_total(self) -> list[RangeAnswers]:
+        whole = RangeAnswers(np.ones((1, len(self.values))), np.array([self.total]), self.variance)
+        return [*self.groups, whole]
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """The covariance of the errors in the counts, shape (codes, codes)."""
+        return self._alone.covariance(self._with_total)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """The estimated counts of codes, which are positive and sum to the total."""
+        found = norm_sub(self._alone.given(self._with_total), self.total)
+        found = np.maximum(found, LEAST_SHARE * self.total / len(found))
+        return _inside_branches(self.values, self.variance**0.5, found, self.levels[-1], self.public)
+
+
+def _inside_branches(
+    values: np.ndarray, stddev: float, counts: np.ndarray, labels: np.ndarray, public: np.ndarray | None
+) -> np.ndarray:
+    """Return the counts of codes, divided anew inside the branches of the lowest level, whose counts are kept."""
+    size, whole = np.bincount(labels), np.bincount(labels, counts)
+    even, free = (whole / size)[labels], (size > 1)[labels]
+    found, noisy = counts.copy(), values + ((whole - np.bincount(labels, values)) / size)[labels]
+    if free.any():
+        left = stddev * np.sqrt(1 - 1 / size)[labels]
+        base = [even[free]]
+        if public is not None:
+            base.append((public * (whole / np.bincount(labels, public))[labels])[free])
+        base.append(np.full(len(base[0]), even[free].mean()))
+        estimates = [partial(_means, stddev=left[free], base=one) for one in base]
+        found[free] = _mixture(noisy[free], left[free], estimates)
+    for branch in range(len(size)):
+        inside = labels == branch
+        found[inside] = np.maximum(norm_sub(found[inside], whole[branch]), LEAST_SHARE * even[inside])
+    return found * (whole / np.bincount(labels, found))[labels]
+
+
+def _means(values: np.ndarray, stddev: np.ndarray, base: np.ndarray) -> np.ndarray:
+    return CodeCounts.of(values, stddev, base).means
+
+
+def _mixture(
+    values: np.ndarray, stddev: np.ndarray, estimates: Sequence[Callable[[np.ndarray], np.ndarray]]
+) -> np.ndarray:
+    """Return the mean of several estimates, weighted by their estimated risks in variances of the noise."""
+    means = [estimate(values) for estimate in estimates]
+    generator, risks = np.random.default_rng(0), []
+    signs = generator.choice([-1.0, 1.0], (PROBES, len(values)))
+    for estimate, mean in zip(estimates, means, strict=True):
+        slopes = [one @ ((estimate(values + PROBE * stddev * one) - mean) / (PROBE * stddev)) for one in signs]
+        risks.append(float(np.square((mean - values) / stddev).sum() + 2 * np.mean(slopes)))
+    weights = np.exp((min(risks) - np.array(risks)) / 4)
+    return (weights / weights.sum()) @ np.array(means)
