@@ -86,7 +86,9 @@ def _travel() -> pg.Dataset:
     folder = data_folder() / "households" / "travel_survey"
     areas = ["SUBREGCluster", "SUBREG_GRP", "SUBREG"]
     households = pd.read_csv(folder / "households.csv.gz")[["hhID", *areas, "HHSize", "HHIncome", "HHDwelling"]]
-    frame = pd.read_csv(folder / "persons.csv.gz").merge(households, on="hhID").drop(columns=["hhID", "per_num", "Pweight"])
+    frame = (
+        pd.read_csv(folder / "persons.csv.gz").merge(households, on="hhID").drop(columns=["hhID", "per_num", "Pweight"])
+    )
     frame = frame.fillna({"POcc": 0, "PComm": "none", "PEmp": 0}).dropna()
     frame["SUBREG_GRP"] = frame["SUBREGCluster"].astype(str) + "/" + frame["SUBREG_GRP"].astype(str)
     frame["SUBREG"] = frame["SUBREG_GRP"] + "/" + frame["SUBREG"].astype(str)
@@ -236,7 +238,7 @@ def errors(data: pg.Dataset, found: Any) -> dict[str, float]:
                 grouped = off
                 if level not in ("", attribute):
                     grouped = np.zeros((int(groups.max()) + 1, *off.shape[1:]))
-                    np.add.at(grouped, groups, off)
+                    np.add.at(grouped, groups.astype(np.int64), off)
                 distances.setdefault(level, []).append(0.5 * float(np.abs(grouped).sum()) / data.records)
         for level, values in distances.items():
             result[f"{level} {kind}".strip()] = float(np.mean(values))
@@ -270,8 +272,8 @@ def report(rows: pd.DataFrame) -> str:
         if here.empty:
             continue
         data = table(name)
-        ((_, tree),) = data.domain.hierarchies.items()
-        columns = [c for c in here if c not in (*Run.__dataclass_fields__, "seconds") and here[c].notna().any()]
+        ((attribute, tree),) = data.domain.hierarchies.items()
+        columns = [*(f"{level} {kind}" for kind in "123" for level in (*tree.names, attribute)), "others"]
         lines += [f"## {name}: {data.records:,} records; {tree!r}", ""]
         lines += [f"| epsilon | | {' | '.join(columns)} | s |", f"|---|---|{'---:|' * (len(columns) + 1)}"]
         for epsilon, part in here.groupby("epsilon"):
@@ -284,7 +286,9 @@ def report(rows: pd.DataFrame) -> str:
                     + (f" ({means.loc[mechanism, c] / bar[c]:.2f})" if mechanism != BAR and bar[c] > 0 else "")
                     for c in columns
                 ]
-                lines.append(f"| {epsilon:g} | {mechanism} | {' | '.join(cells)} | {means.loc[mechanism, 'seconds']:.0f} |")
+                lines.append(
+                    f"| {epsilon:g} | {mechanism} | {' | '.join(cells)} | {means.loc[mechanism, 'seconds']:.0f} |"
+                )
         lines.append("")
     return "\n".join(lines)
 

@@ -50,9 +50,7 @@ def branches(domain: Domain, name: str) -> tuple[np.ndarray, ...]:
     return () if tree is None else tuple(tree.levels.values())
 
 
-def _halves(
-    cumulative: np.ndarray, start: int, end: int, branches: Sequence[np.ndarray]
-) -> list[tuple[int, int]]:
+def _halves(cumulative: np.ndarray, start: int, end: int, branches: Sequence[np.ndarray]) -> list[tuple[int, int]]:
     if end - start == 1:
         return [(start, end)]
     inner = np.abs(cumulative[start + 1 : end] - (cumulative[start] + cumulative[end]) / 2)

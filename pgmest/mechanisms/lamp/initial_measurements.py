@@ -73,7 +73,7 @@ class InitialMeasurements:
         return cls(domain, noise_model, shares, contrasted)
 
     def measurements(self) -> list[tuple[Clique, Kron | None, float]]:
-        """Return the cliques, queries and shares of all measurements; an attribute with a tree has one for each level."""
+        """Return the cliques, queries and shares of all measurements: for a tree, one for each of its levels."""
         found: list[tuple[Clique, Kron | None, float]] = []
         for clique, share in self.shares.items():
             levels = self._levels(clique)

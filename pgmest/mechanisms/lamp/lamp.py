@@ -102,7 +102,13 @@ class LAMP(Mechanism):
     With invariants, their one-way marginals, pairs and triples count as answers without noise, and the last records are
     changed, as few as possible, until they hold the invariants in whole numbers (`held_records`).
 
-    Without a workload all pairs matter equally. Of attributes that a workload does not name, the one-way marginals
+    If the domain has hierarchies, the codes of an attribute are put in the order of its tree, so that groups do not
+    straddle branches; the counts of all levels are measured together, and those of the codes of a branch are shrunk
+    towards its mean (`tree_counts`). `Result.details["not_distinguished"]` lists the branches whose codes differ by no
+    more than noise explains: their codes have even shares, or those of `prior`.
+
+    Without a workload all pairs matter equally; those of attributes with hierarchies count half at the codes and half
+    at the levels. Of attributes that a workload does not name, the one-way marginals
     matter.
 
     Args:
@@ -152,6 +158,8 @@ class LAMP(Mechanism):
             LOST: lost_dependence(rounds),
             "report": measurement_report(rounds.measured_marginals, public_pairs),
         }
+        if order.domain.hierarchies:
+            details["not_distinguished"] = not_distinguished(rounds.evidence, order)
         if rounds.possible is not None and rounds.possible.others:
             details["rejected_zeros"] = tuple(map(repr, rounds.possible.others))
         model = self._model(rounds.curator, rounds.evidence, rng)
@@ -235,6 +243,21 @@ class LAMP(Mechanism):
             if time_left() < MODELS * (time.perf_counter() - started):
                 return model
         return GroupedModel.of(cross_fitted(evidence, self.max_megabytes), self.max_megabytes)
+
+
+def not_distinguished(evidence: Evidence, order: TreeOrder) -> dict[str, tuple[str, ...]]:
+    """Return, for each attribute with a tree, the branches of the lowest level whose codes have even shares.
+
+    Noise hides the differences between their codes, or those from the public table, whose shares they then have.
+    """
+    found = {}
+    for name, distinguished in evidence.distinguished().items():
+        tree = order.domain.hierarchies[name]
+        lowest = tree.names[-1]
+        groups = tree.groups(lowest)[order.order(name)]
+        first = np.searchsorted(order.ordered.hierarchies[name].groups(lowest), np.flatnonzero(~distinguished))
+        found[name] = tuple(tree.label(lowest, int(group)) for group in groups[first])
+    return found
 
 
 def with_known(model: SupportModel, curator: Curator, dependence: Mapping[Clique, float]) -> SupportModel:

@@ -109,6 +109,10 @@ class OneWayEvidence:
                 found[name] = TreeAnswers(values, stddev**2, groups, levels, self.total, public)
         return found
 
+    def distinguished(self) -> dict[str, np.ndarray]:
+        """Return, for each attribute with a tree, whether the codes of each lowest branch are distinguished."""
+        return {name: answers.distinguished for name, answers in self._trees.items()}
+
     def _merged(self, name: str) -> tuple[np.ndarray, float]:
         """Return the noisy counts of an attribute, combined with the margins of its pairs, and their stddev."""
         values, variance = self.noisy[name]

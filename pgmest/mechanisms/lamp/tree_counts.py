@@ -27,9 +27,6 @@ LEAST_SHARE = 1e-6
 """The smallest estimate of a code, relative to its even share of its branch."""
 LEAST_VARIANCE = 1e-3
 """The smallest variance of a count before answers about groups, relative to that of the noise."""
-APART = 1.0
-"""The codes of a branch are told apart if their counts differ from even ones by this many standard errors more than
-noise does."""
 
 
 def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
@@ -156,32 +153,54 @@ class TreeAnswers:
         return self._alone.covariance(self._with_total)
 
     @cached_property
-    def counts(self) -> np.ndarray:
-        """The estimated counts of codes, which are positive and sum to the total."""
+    def _found(self) -> tuple[np.ndarray, np.ndarray]:
+        """The counts of codes, and whether those of each branch are distinguished."""
         found = norm_sub(self._alone.given(self._with_total), self.total)
         found = np.maximum(found, LEAST_SHARE * self.total / len(found))
         return _inside_branches(self.values, self.variance**0.5, found, self.levels[-1], self.public)
 
+    @property
+    def counts(self) -> np.ndarray:
+        """The estimated counts of codes, which are positive and sum to the total."""
+        return self._found[0]
+
+    @property
+    def distinguished(self) -> np.ndarray:
+        """An entry for each branch of the lowest level: True if its codes are distinguished, shape (branches,).
+
+        If not, their counts are even, or those of the public table.
+        """
+        return self._found[1]
+
 
 def _inside_branches(
     values: np.ndarray, stddev: float, counts: np.ndarray, labels: np.ndarray, public: np.ndarray | None
-) -> np.ndarray:
-    """Return the counts of codes, divided anew inside the branches of the lowest level, whose counts are kept."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts of codes, divided again inside the branches of the lowest level, whose counts are kept.
+
+    Returns:
+        the counts, and whether the codes of each branch are distinguished, as they differ by more than noise explains.
+        If not, they have even shares of the branch, or those of the public table.
+    """
     size, whole = np.bincount(labels), np.bincount(labels, counts)
-    even, free = (whole / size)[labels], (size > 1)[labels]
-    found, noisy = counts.copy(), values + ((whole - np.bincount(labels, values)) / size)[labels]
+    base, free = (whole / size)[labels], (size > 1)[labels]
+    bases, found = [base], counts.copy()
+    noisy = values + ((whole - np.bincount(labels, values)) / size)[labels]
+    if public is not None:
+        bases.append(public * (whole / np.bincount(labels, public))[labels])
     if free.any():
-        left = stddev * np.sqrt(1 - 1 / size)[labels]
-        base = [even[free]]
-        if public is not None:
-            base.append((public * (whole / np.bincount(labels, public))[labels])[free])
-        base.append(np.full(len(base[0]), even[free].mean()))
-        estimates = [partial(_means, stddev=left[free], base=one) for one in base]
-        found[free] = _mixture(noisy[free], left[free], estimates)
-    for branch in range(len(size)):
+        left = (stddev * np.sqrt(1 - 1 / size)[labels])[free]
+        even = np.full(len(left), base[free].mean())
+        estimates = [partial(_means, stddev=left, base=one) for one in (*(own[free] for own in bases), even)]
+        found[free] = _mixture(noisy[free], left, estimates)
+    surprise = [(np.bincount(labels, np.square(noisy - own)) / stddev**2 - (size - 1)) for own in bases]
+    apart = (size > 1) & (np.min(surprise, axis=0) > 0)
+    nearest = np.array(bases)[np.argmin(surprise, axis=0)[labels], np.arange(len(labels))]
+    found = np.where(apart[labels], found, nearest)
+    for branch in np.flatnonzero(apart):
         inside = labels == branch
-        found[inside] = np.maximum(norm_sub(found[inside], whole[branch]), LEAST_SHARE * even[inside])
-    return found * (whole / np.bincount(labels, found))[labels]
+        found[inside] = np.maximum(norm_sub(found[inside], whole[branch]), LEAST_SHARE * base[inside])
+    return found * (whole / np.bincount(labels, found))[labels], apart | (size == 1)
 
 
 def _means(values: np.ndarray, stddev: np.ndarray, base: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """TreeOrder: the codes of attributes with hierarchies in the order of their trees, in which groups are ranges.
 
 LAMP measures groups of neighboring codes (`groups`). In the order of the tree, the values of each branch are neighbors.
-The order is public. `OrderedCurator` asks the curator of the records, whose codes keep their order, and the measurements
-that it hands out are about ordered codes.
+The order is public. `OrderedCurator` asks the curator of the records, whose codes keep their order, and the
+measurements that it hands out are about ordered codes.
 """
 
 from __future__ import annotations
@@ -103,9 +103,7 @@ class TreeOrder:
 
     def rules(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
         """Return structural zeros about ordered codes."""
-        return tuple(
-            rule if not set(self.orders).intersection(rule.attributes) else self._rule(rule) for rule in rules
-        )
+        return tuple(rule if not set(self.orders).intersection(rule.attributes) else self._rule(rule) for rule in rules)
 
     def _rule(self, rule: Rule) -> Rule:
         if isinstance(rule, Function):
@@ -130,7 +128,10 @@ class TreeOrder:
         assert set(factors) == set(measurement.clique)
         query = Kron({name: self._moved(name, factor, self.orders) for name, factor in factors.items()})
         plain = len(query.matrices) == 1 and isinstance(query.matrices[0], Identity)
-        return replace(measurement, query=None if plain else query)
+        query = None if plain else query
+        if not measurement.noisy:
+            return LinearMeasurement.exact(measurement.values, measurement.clique, query)
+        return replace(measurement, query=query)
 
     def _moved(self, name: str, factor: Any, known: Mapping[str, np.ndarray]) -> MatrixQuery:
         """Return a query with its columns taken in another order."""
@@ -237,7 +238,9 @@ class OrderedTables:
     def project_many(self, cliques: Sequence[Clique]) -> list[Factor]:
         """Return several marginals."""
         tables = self.source.project_many(list(cliques))
-        return [Factor(table.domain, self.order.table(table.values, c)) for c, table in zip(cliques, tables, strict=True)]
+        return [
+            Factor(table.domain, self.order.table(table.values, c)) for c, table in zip(cliques, tables, strict=True)
+        ]
 
 
 def _renumbered(groups: np.ndarray) -> np.ndarray:

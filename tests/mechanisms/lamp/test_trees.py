@@ -1,0 +1,205 @@
+"""LAMP on attributes with hierarchies: the order of the tree, groups along branches, and counts of all levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest import zeros
+from pgmest.mechanisms.lamp.answers import RangeAnswers
+from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.one_way import OneWayEstimate
+from pgmest.mechanisms.lamp.tree_counts import TreeAnswers, level_parts, levels_together
+from pgmest.mechanisms.lamp.tree_order import TreeOrder
+
+BLOCK = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 4, 4])
+CHAPTER = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
+MIXED = np.array([0, 5, 9, 1, 6, 2, 7, 10, 4, 3, 8, 11])
+"""A code book in which the values of a branch are no neighbors; in the order of its tree it is BLOCK."""
+PLACE = np.argsort(MIXED)
+
+
+def records(seed: int = 0, count: int = 3000) -> pg.Dataset:
+    """Return records of codes in the order of their tree."""
+    rng = np.random.default_rng(seed)
+    code = rng.choice(12, count, p=np.arange(12, 0, -1) / 78)
+    sex = (rng.random(count) < (0.2 + 0.3 * CHAPTER[code])).astype(int)
+    stay = (BLOCK[code] + rng.integers(3, size=count)) % 4
+    tree = pg.Hierarchy("code", {"chapter": CHAPTER, "block": BLOCK})
+    return pg.Dataset.from_codes([code, sex, stay], pg.Domain({"code": 12, "sex": 2, "stay": 4}).with_hierarchies(tree))
+
+
+def mixed(data: pg.Dataset) -> pg.Dataset:
+    """Return the same records with the codes of the mixed code book."""
+    tree = pg.Hierarchy("code", {"chapter": CHAPTER[PLACE], "block": BLOCK[PLACE]})
+    domain = pg.Domain(dict(data.domain)).with_hierarchies(tree)
+    return pg.Dataset.from_codes([MIXED[data.column("code")], *data.columns[1:]], domain)
+
+
+def test_the_order_of_the_mixed_code_book_is_that_of_the_tree():
+    order = TreeOrder.of(mixed(records()).domain)
+    assert order.orders["code"].tolist() == MIXED.tolist()
+    assert order.ordered.hierarchies["code"].levels["block"].tolist() == BLOCK.tolist()
+    assert TreeOrder.of(records().domain).orders == {}
+
+
+def _plain() -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    return None, {}, {}
+
+
+def _zeros() -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Return two rules that no record breaks, for the first code book and for the mixed one."""
+    possible = records().project(("code", "stay")).values > 0
+    found = []
+    for table in (possible, possible[PLACE]):
+        found.append({"structural_zeros": [zeros.only(("code", "stay"), table)]})
+    return None, found[0], found[1]
+
+
+def _public() -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    public = records(seed=5)
+    return None, {"prior": public}, {"prior": mixed(public)}
+
+
+def _invariant() -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    counts = records().project(("code",)).values
+    found = [pg.LinearMeasurement.exact(table, ("code",)) for table in (counts, counts[PLACE])]
+    return None, {"invariants": [found[0]]}, {"invariants": [found[1]]}
+
+
+def _workload() -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    return [("code@block", "stay"), ("code", "sex")], {}, {}
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 10.0])
+@pytest.mark.parametrize("known", [_plain, _zeros, _public, _invariant, _workload])
+def test_results_do_not_depend_on_the_order_of_the_code_book(known, epsilon):
+    workload, options, others = known()
+    data, made = records(), []
+    for own, given_options in ((data, options), (mixed(data), others)):
+        run = pg.mechanisms.LAMP(epsilon=epsilon, delta=1e-9, backend="simulation", records=3000, **given_options)
+        made.append(run.fit(own, workload, seed=1, progress=False))
+    first, second = made
+    for clique in (("code", "stay"), ("code", "sex")):
+        off = first.project(clique).values - second.project(clique).values[MIXED]
+        assert np.abs(off).sum() < 0.03 * data.records  # rounding errors may decide between equally good shares
+    for result, own in ((first, data), (second, mixed(data))):
+        for one in result.measurements:
+            off = one.values - one.answer(own.project(one.clique))
+            assert np.abs(off).max() < 6 * float(np.max(one.stddev))
+        low, high = result.interval("code@chapter")
+        assert (low.values <= high.values).all()
+
+
+def test_details_name_the_branches_whose_codes_cannot_be_distinguished():
+    tree = pg.Hierarchy("code", {"block": ["B", "A"] * 6})
+    data = pg.Dataset.from_codes([np.r_[np.zeros(3000, int), np.arange(12)]], pg.Domain({"code": 12}))
+    data = pg.Dataset(data.domain.with_hierarchies(tree), data.columns, data.records)
+    run = pg.mechanisms.LAMP(epsilon=0.1, delta=1e-9, backend="simulation", records=3000)
+    details = [run.fit(data, [("code",)], seed=seed, progress=False).details["not_distinguished"] for seed in range(8)]
+    assert all("B" not in found["code"] for found in details)
+    assert any(found["code"] == ("A",) for found in details)
+
+
+def test_interrupted_runs_have_the_codes_of_the_domain():
+    data, seen = mixed(records()), []
+
+    def stop(curator: Any) -> None:
+        seen.append(curator)
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+
+    run = pg.mechanisms.LAMP(epsilon=10.0, delta=1e-9, backend="simulation", records=3000)
+    result = run.fit(data, seed=0, progress=stop)
+    assert result.interrupted
+    assert np.abs(result.project("code").values - data.project("code").values).max() < 60
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.floats(0, 50)), min_size=2, max_size=30))
+def test_groups_never_straddle_branches(entries):
+    entries = sorted(entries, key=lambda entry: entry[:2])
+    chapter = np.unique([entry[0] for entry in entries], return_inverse=True)[1]
+    block = np.unique([4 * entry[0] + entry[1] for entry in entries], return_inverse=True)[1]
+    levels = nested_groups(np.array([entry[2] for entry in entries]), [chapter, block])
+    for labels in levels:
+        for branches in (chapter, block):
+            for group in range(int(labels[-1]) + 1):
+                inside = branches[labels == group]
+                whole = all((labels[branches == branch] == group).all() for branch in set(inside.tolist()))
+                assert whole or len(set(inside.tolist())) == 1
+    assert levels[-1].tolist() == list(range(len(entries)))
+
+
+def _answers(counts: np.ndarray, levels: list[np.ndarray], stddev: float, seed: int) -> list[RangeAnswers]:
+    rng, found = np.random.default_rng(seed), []
+    for labels in levels:
+        matrix = (np.arange(int(labels[-1]) + 1)[:, None] == labels).astype(float)
+        found.append(RangeAnswers(matrix, matrix @ counts + rng.normal(0, stddev, len(matrix)), stddev**2))
+    return found
+
+
+@pytest.mark.parametrize("stddev", [2.0, 20.0, 100.0])
+def test_answers_about_branches_help_at_every_level(stddev):
+    rng = np.random.default_rng(0)
+    block = np.sort(np.r_[np.arange(30), rng.integers(30, size=270)])
+    chapter = block // 5
+    shares = 1 / np.arange(1, 301) ** 1.1
+    counts = rng.permutation(np.round(8000 * shares / shares.sum()))
+    off: dict[str, list[list[float]]] = {"tree": [], "codes": []}
+    for seed in range(5):
+        noisy = counts + np.random.default_rng(seed + 10).normal(0, stddev, 300)
+        groups = _answers(counts, [chapter, block], stddev, seed)
+        tree = TreeAnswers(noisy, stddev**2, groups, [chapter, block], counts.sum()).counts
+        codes = OneWayEstimate.of(noisy, stddev, counts.sum()).counts
+        for name, found in (("tree", tree), ("codes", codes)):
+            levels = [chapter, block, np.arange(300)]
+            off[name].append([float(np.abs(np.bincount(labels, found - counts)).sum()) for labels in levels])
+    ratios = np.mean(off["tree"], axis=0) / np.mean(off["codes"], axis=0)
+    assert ratios[0] < 0.6
+    assert ratios[1] < 0.85
+    assert ratios[2] < 1.03
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12),
+    st.floats(1e-3, 1e5),
+    st.floats(1.0, 1e7),
+    st.booleans(),
+)
+def test_counts_are_positive_and_sum_to_the_total(values, stddev, total, public):
+    labels = np.arange(len(values)) // 3
+    groups = _answers(np.array(values), [labels], stddev, 0)
+    found = TreeAnswers(np.array(values), stddev**2, groups, [labels], total, np.ones(len(values)) if public else None)
+    assert (found.counts > 0).all()
+    assert found.counts.sum() == pytest.approx(total)
+    assert np.linalg.eigvalsh(found.covariance).min() > -1e-6 * np.abs(found.covariance).max() - 1e-9
+
+
+def test_codes_without_a_signal_share_their_block_evenly_or_as_a_public_table_says():
+    labels, noisy = np.repeat([0, 1], 20), np.random.default_rng(0).normal(10, 100, 40)
+    groups = [RangeAnswers(np.eye(2)[labels].T, np.array([300.0, 100.0]), 1.0)]
+    found = TreeAnswers(noisy, 1e4, groups, [labels], 400.0)
+    assert not found.distinguished.any()
+    assert np.allclose(found.counts, np.repeat([15, 5], 20), rtol=0.02)
+    public = np.tile(np.r_[np.full(10, 9.0), np.full(10, 1.0)], 2)
+    noisy = np.r_[300 * public[:20] / 100, 100 * public[20:] / 100] + np.random.default_rng(4).normal(0, 3, 40)
+    told = TreeAnswers(noisy, 25.0, groups, [labels], 400.0, public)
+    assert not told.distinguished.any()
+    assert TreeAnswers(noisy, 25.0, groups, [labels], 400.0).distinguished[0]
+    assert np.allclose(told.counts, np.r_[300 * public[:20] / 100, 100 * public[20:] / 100], rtol=0.02)
+
+
+def test_shares_of_levels_minimize_the_sum_of_errors():
+    levels = [CHAPTER, BLOCK, np.arange(12)]
+    for power in (1.0, 2.0):
+        parts, sizes = level_parts(levels, power), np.array([3.0, 5.0, 12.0])
+        error = lambda shares, p=power, n=sizes: float((n / shares ** (p / 2)).sum())  # noqa: E731
+        for moved in np.random.default_rng(0).normal(0, 0.05, (20, 3)):
+            other = np.maximum(parts + moved, 1e-3)
+            assert error(parts) <= error(other / other.sum()) + 1e-12
+        assert levels_together(levels, power).shape == (12, 20)
