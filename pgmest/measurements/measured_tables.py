@@ -89,7 +89,8 @@ class MeasuredCliques:
     @classmethod
     def of(cls, source: Any) -> MeasuredCliques | None:
         """Return the measured cliques of a mechanism's result or a model; None if it does not have them."""
-        measurements = [one for one in getattr(source, "measurements", None) or () if one.clique]
+        exact = [one for one in getattr(source, "invariants", ()) if one.exact_rows.all()]
+        measurements = [one for one in (*exact, *(getattr(source, "measurements", None) or ())) if one.clique]
         if not measurements:  # a model may have lost them
             cliques = frozenset(frozenset(clique) for clique in getattr(source, "cliques", ()) if clique)
             return cls(cliques) if cliques else None

@@ -124,7 +124,7 @@ class GraphicalModel:
         Raises:
             KeyboardInterrupt: at Ctrl-C.
         """
-        if self._limit is not None:
+        if self._limit is not None and curator.measurements:  # invariants are answered without a measurement
             self._limit.add(curator.measurements[-1].clique)
         used = (*self._first, *curator.measurements[len(self._first) :])
         if last and self._method is not None and all(measurement.query is None for measurement in used):

@@ -16,11 +16,14 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.estimate import estimate
 from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
 from pgmest.sampling.facts import Facts, held_facts
 from pgmest.sampling.parts import repair_parts
 from pgmest.sampling.repair import ChangingTable, FactRows
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 
 KNOWN_STDDEV = 0.01
@@ -51,23 +54,34 @@ def known_tables(curator: Curator) -> list[LinearMeasurement]:
     return list(found.values())
 
 
-def invariant_facts(curator: Curator) -> tuple[Facts, ...] | None:
-    """Return the invariants as facts of a model of records; None without any."""
-    return held_facts(curator.invariants) or None
+def model_with_invariants(
+    records: Dataset, total: float, curator: Curator, generator: np.random.Generator
+) -> SupportModel:
+    """Return the model of records, which hold the curator's invariants in whole numbers.
+
+    Args:
+        records: the records, as many as `total` rounded, or a multiple of that.
+        total: the estimated number of records, which is rounded if there are invariants.
+        curator: the curator.
+        generator: the random generator.
+    """
+    facts = held_facts(curator.invariants) or None
+    if facts is not None:
+        total = max(1, round(total))
+        records = with_invariants(records, records.records // total, curator, generator)
+    return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), total, facts=facts)
 
 
-def with_invariants(records: Dataset, curator: Curator, generator: np.random.Generator) -> Dataset:
+def with_invariants(records: Dataset, times: int, curator: Curator, generator: np.random.Generator) -> Dataset:
     """Return records that hold the curator's invariants, or miss them by as little as the search finds.
 
     Args:
-        records: a multiple of the number of records that the invariants are about.
+        records: the records.
+        times: the number of records for each one that the invariants are about.
         curator: the curator with invariants and structural zeros, which no changed record breaks.
         generator: the random generator.
     """
-    facts, total = invariant_facts(curator), curator.fixed_total
-    if not facts:
-        return records
-    times = 1 if not total else max(1, round(records.records / total))
+    facts = held_facts(curator.invariants)
     scaled = [replace(one, values=one.values * times) for one in facts]
     columns = [np.array(column) for column in records.columns]
     fixed = {name for one in scaled for name in one.clique}

@@ -149,7 +149,7 @@ def check_consistent(
         total: the number of records, if it is public.
 
     Raises:
-        ArgumentError: if they do not.
+        ArgumentError: if they do not, or say that there are no records.
         ModelTooLarge: if their junction tree is too large.
     """
     from pgmest.estimation.estimate import estimate
@@ -163,6 +163,8 @@ def check_consistent(
             f"invariants contradict each other: {name_of(one.clique)} sums to {first:,.0f} records, and "
             f"{name_of(other.clique)} to {second:,.0f}. Give totals of the same records."
         )
+    if 0.0 in counted:
+        raise ArgumentError("the invariants say that there are no records: there is nothing to measure.")
     named = listed(name_of(one.clique) for one in measurements)
     try:
         estimate(measurements, domain, total=total, structural_zeros=rules, max_iterations=0)

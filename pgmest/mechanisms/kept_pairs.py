@@ -70,6 +70,8 @@ class KeptPairs:
     def of(cls, released: Any) -> KeptPairs | None:
         """Return what a mechanism's result or a model has of each pair; None if its measurements are not known."""
         domain, answers = getattr(released, "domain", None), getattr(released, "measurements", None)
+        exact = (one for one in getattr(released, "invariants", ()) if one.exact_rows.all())
+        answers = (*exact, *(answers or ()))
         if not isinstance(domain, Domain) or not answers:
             return None
         measured = list(dict.fromkeys(domain.ordered(answer.clique) for answer in answers))

@@ -190,4 +190,5 @@ class PreparedRun:
             ended.curator.stopped,
             details,
             owner_only,
+            ended.seen.invariants,
         )

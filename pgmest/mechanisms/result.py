@@ -78,6 +78,7 @@ class Result:
         interrupted: whether Ctrl-C or the time limit ended the run early.
         details: the report of the mechanism on its run.
         owner_only: the wall-clock time, which may depend on the records.
+        invariants: the answers that are exact and not protected.
     """
 
     model: Any
@@ -88,6 +89,7 @@ class Result:
     interrupted: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
     owner_only: OwnerOnly = field(default_factory=OwnerOnly)
+    invariants: tuple[LinearMeasurement, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", dict(self.details))

@@ -83,6 +83,8 @@ class Transformed(Mechanism):
             )
         if self.inside.structural_zeros:
             raise ArgumentError("give structural_zeros to Transformed, in terms of the attributes before its steps.")
+        if self.inside.invariants:
+            raise ArgumentError("give invariants to Transformed, in terms of the attributes before its steps.")
         super().__post_init__()
         for name, unstated in (("backend", "opendp"), ("neighbors", AddRemove())):
             self._agree(name, unstated)

@@ -98,6 +98,10 @@ class Coding:
         names = {column.name for column in self.columns}
         return tuple(rule for rule in rules if set(rule.attributes) <= names)
 
+    def keeps(self, attributes: Iterable[str]) -> bool:
+        """Return False if there are attributes: the columns have no codes before the transform."""
+        return not tuple(attributes)
+
     def merging(self) -> None:
         """Return None, as cells of a table that is not coded yet are not merged (see `Transform`)."""
 

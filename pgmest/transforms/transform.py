@@ -250,6 +250,11 @@ class Transform:
         """Return the object that defines how the cells of tables are merged, which is this transform."""
         return self
 
+    def keeps(self, attributes: Iterable[str]) -> bool:
+        """Return whether attributes have the same names and codes before and after the transform."""
+        found = [(name, self.columns.get(name)) for name in attributes]
+        return all(one is not None and one.sources == (name,) and one.plain for name, one in found)
+
     def sources(self, clique: Clique) -> Clique:
         """Return the attributes before the transform from which a clique after it is computed."""
         return tuple(source for name in clique for source in self.columns[name].sources)

@@ -49,8 +49,8 @@ def test_any_records_hold_the_invariants_of_others(most, seed, count):
         patched.setattr(held_records, "MOST_LISTED", most)
         options = {"neighbors": Replace(), "backend": "simulation", "structural_zeros": [rule]}
         curator = Curator(true, Rho(1.0), invariants=list(dict.fromkeys(cliques)), **options)
-        found = with_invariants(start, curator, rng)
-        again = with_invariants(found, curator, rng)
+        found = with_invariants(start, 1, curator, rng)
+        again = with_invariants(found, 1, curator, rng)
     assert found.records == count
     for clique in cliques:
         assert (found.project(clique).values == true.project(clique).values).all()
@@ -67,6 +67,6 @@ def test_any_records_hold_the_invariants_of_others(most, seed, count):
 def test_records_that_hold_the_invariants_stay_as_they_are():
     data = pg.Dataset.from_codes([[0, 1, 1], [1, 0, 1]], {"a": 2, "b": 2})
     curator = Curator(data, Rho(1.0), neighbors=Replace(), backend="simulation", invariants=[("a", "b"), ()])
-    found = with_invariants(data, curator, np.random.default_rng(0))
+    found = with_invariants(data, 1, curator, np.random.default_rng(0))
     assert all((one == other).all() for one, other in zip(found.columns, data.columns, strict=True))
     assert {table.clique for table in known_tables(curator)} == {("a",), ("b",), ("a", "b")}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest import zeros
+from pgmest import transforms, zeros
 from pgmest.errors import (
     ArgumentError,
     DuplicateAttributeError,
@@ -20,6 +20,7 @@ from pgmest.errors import (
     UnknownAttributeError,
 )
 from pgmest.mechanisms.invariants import HELD, INVARIANTS
+from pgmest.mechanisms.kept_pairs import KeptPairs
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.privacy import AddRemove, Curator, DatasetLedger, Epsilon, Replace, Rho
 from pgmest.privacy.statement import PrivacyStatement
@@ -105,6 +106,18 @@ def test_bounds_hold_in_models_and_in_whole_numbers_in_records(tmp_path, name):
         assert np.diff(records.project("sex").values)[0] <= 0
 
 
+@pytest.mark.parametrize("name", [*dict.fromkeys(name for name, _ in HOLDING)])
+def test_tables_of_all_attributes_or_of_a_part_of_the_records(name):
+    """Nothing is left to measure, or the invariant does not say how many records there are."""
+    if name != "DualQuery":  # its queries are drawn, whether or not their answers are known
+        result = made(name, [DOMAIN.attributes], **dict(HOLDING)[name]).fit(DATA, seed=0)
+        assert missed(result.sample(seed=0), DOMAIN.attributes) == 0
+    part = pg.LinearMeasurement.exact([37], "age", [[0, 1, 0, 0, 0]])
+    result = made(name, [part], **dict(HOLDING)[name]).fit(DATA, seed=0)
+    assert result.details[INVARIANTS] == HELD
+    assert result.sample(seed=0).project("age").values[1] == 37
+
+
 UNABLE = [
     ("MWEM", {"estimator": "original", "rounds": 2}),
     ("PrivBayes", {"estimator": "original"}),
@@ -144,8 +157,9 @@ def test_what_is_given_leaves_the_promise_as_it_is_and_what_is_read_does_not():
             ArgumentError,
         ),
         ([GIVEN[0], pg.LinearMeasurement.exact(np.ones((6, 2)), ("region", "sex"))], ArgumentError),
+        ([pg.LinearMeasurement.exact([0, 0], "sex")], ArgumentError),
     ],
-    ids=["unknown", "twice", "shape", "sums", "shared"],
+    ids=["unknown", "twice", "shape", "sums", "shared", "nobody"],
 )
 def test_invariants_that_do_not_fit_are_refused_before_anything_is_paid(tmp_path, invariants, error):
     mechanism = pg.mechanisms.Independent(rho=0.1, invariants=invariants)
@@ -263,3 +277,21 @@ def test_a_resumed_run_has_the_same_invariants(tmp_path):
     assert first.ledger.total == again.ledger.total
     with pytest.raises(pg.errors.JournalError):
         dataclasses.replace(mechanism, invariants=[("work",)]).fit(DATA, seed=3, checkpoint=tmp_path / "run")
+
+
+def test_pairs_of_invariants_are_kept_and_transformed_mechanisms_hold_them():
+    result = made("Independent", READ).fit(DATA, seed=0)
+    assert KeptPairs.of(result).state(("age", "sex")) == "measured"
+    assert KeptPairs.of(result).state(("age", "work")) == "independent"
+    assert [one.clique for one in result.invariants] == READ
+    inside = pg.mechanisms.MST(rho=0.1, backend="simulation")
+    with pytest.raises(ArgumentError, match="give invariants to Transformed"):
+        pg.mechanisms.Transformed(mechanism=dataclasses.replace(inside, invariants=READ))
+    for steps, recoded in (([lambda curator, _: transforms.bucketize(DOMAIN, {"work": [0, 2]})], "work"), ([], None)):
+        mechanism = pg.mechanisms.Transformed(mechanism=inside, steps=steps, share=0, invariants=READ)
+        found = mechanism.fit(DATA, seed=0)
+        assert found.details[INVARIANTS] == HELD
+        assert missed(found.sample(seed=0), ("sex", "age")) == 0
+        if recoded is not None:
+            with pytest.raises(ArgumentError, match="recodes no attribute of invariants"):
+                dataclasses.replace(mechanism, invariants=[("work",)]).fit(DATA, seed=0)

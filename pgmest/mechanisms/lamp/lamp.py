@@ -17,9 +17,8 @@ import numpy as np
 
 from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
-from pgmest.inference.support.support import Support
 from pgmest.measurements.known_errors import KnownErrors
-from pgmest.mechanisms.held_records import invariant_facts, known_tables, with_invariants
+from pgmest.mechanisms.held_records import known_tables, model_with_invariants
 from pgmest.mechanisms.kept_pairs import LOST
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
 from pgmest.mechanisms.lamp.candidates import NoiseModel
@@ -39,7 +38,6 @@ from pgmest.mechanisms.result import Outcome
 from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
-from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain, as_domain
 
 FRACTION = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
@@ -231,9 +229,7 @@ class LAMP(Mechanism):
         records = refined_records(weighted, model, curator.structural_zeros, rng)
         if isinstance(curator, OrderedCurator):
             records, curator = curator.order.restored(records), curator.curator
-        records = with_invariants(records, curator, rng)
-        none, facts = CliqueVector.zeros(records.domain, []), invariant_facts(curator)
-        return SupportModel(Support(records), none, model.evidence.total, facts=facts)
+        return model_with_invariants(records, model.evidence.total, curator, rng)
 
     def _fitted(self, evidence: Evidence) -> GroupedModel:
         """Return the model of the cross-fitted evidence; without cross-fitting if there is no time for it."""

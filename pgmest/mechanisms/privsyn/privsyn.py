@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.estimation import estimate_measured, lifted, mergeable, tree_limit
-from pgmest.mechanisms.held_records import invariant_facts, known_tables, with_invariants
+from pgmest.mechanisms.held_records import known_tables, model_with_invariants
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     CELLS,
@@ -29,7 +28,6 @@ from pgmest.mechanisms.parameters import (
 )
 from pgmest.mechanisms.privsyn.pairs import choose_pairs, combine_pairs, noisy_differences
 from pgmest.mechanisms.result import Outcome
-from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho
 from pgmest.privacy.curator import Curator
@@ -37,7 +35,6 @@ from pgmest.privacy.noise import noise_for
 from pgmest.solvers.total import estimate_total
 from pgmest.synthesis import consistent_tables, synthesize
 from pgmest.synthesis.synthesize import SYNTHESIS_METHODS, SynthesisMethod
-from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
 from pgmest.transforms.transform import Transform
@@ -171,6 +168,4 @@ class PrivSyn(Mechanism):
             return lifted(curator, transform, model)
         tables = consistent_tables(measured, domain, total=total)
         records = synthesize(tables, domain, max(1, round(total)), method=self.synthesis, seed=rng)
-        decoded = with_invariants(transform.decode(records, rng), curator, rng)
-        none, facts = CliqueVector.zeros(curator.domain, []), invariant_facts(curator)
-        return SupportModel(Support(decoded), none, total, facts=facts)
+        return model_with_invariants(transform.decode(records, rng), total, curator, rng)
