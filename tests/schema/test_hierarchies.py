@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.errors import SchemaError
@@ -269,3 +273,47 @@ def test_drafts_propose_levels_of_public_codes_and_of_columns_that_others_determ
 def test_codes_are_known_by_their_notation_and_their_names(name, codes, expected):
     found = classification_of(name, codes)
     assert (found and (found[0].name, found[1])) == expected
+
+
+@given(st.data())
+@settings(max_examples=25)
+def test_all_notations_of_a_random_tree_are_one_tree_and_survive_selection_and_files(data):
+    blocks = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=9))
+    chapters = data.draw(st.lists(st.integers(0, 2), min_size=5, max_size=5))
+    missing = data.draw(st.booleans())
+    values = [f"v{place}" for place in range(len(blocks))]
+    rows = [(value, f"c{chapters[block]}", f"b{block}") for value, block in zip(values, blocks, strict=True)]
+    by_value: dict[str, dict[str, list[str]]] = {"chapter": {}, "block": {}}
+    by_block: dict[str, dict[str, list[str]]] = {"chapter": {}, "block": by_value["block"]}
+    for value, chapter, block in rows:
+        by_value["chapter"].setdefault(chapter, []).append(value)
+        by_value["block"].setdefault(block, []).append(value)
+        members = by_block["chapter"].setdefault(chapter, [])
+        members += [] if block in members else [block]
+    column = {"type": "categorical", "values": values, "other": "z", "missing": missing}
+    levels = {
+        name: {"type": "categorical", "values": list(dict.fromkeys(row[k] for row in rows)), "other": "z"}
+        for k, name in ((1, "chapter"), (2, "block"))
+    }
+    determined = {
+        "columns": {"x": {**column, "hierarchy": {"columns": ["chapter", "block"]}}, **levels},
+        "constraints": [
+            {"determines": {"from": "x", "to": to, "table": {row[0]: row[k] for row in rows}}}
+            for k, to in ((1, "chapter"), (2, "block"))
+        ],
+    }
+    found = [
+        Schema.from_dict({"columns": {"x": {**column, "hierarchy": by_value}}}),
+        Schema.from_dict({"columns": {"x": {**column, "hierarchy": by_block}}}),
+        Schema.from_dict(determined),
+        Schema.from_dict(determined).select(["x"]),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "codes.csv").write_text("\n".join(map(",".join, [("code", "chapter", "block"), *rows])) + "\n")
+        told = {"file": "codes.csv", "column": "code", "levels": ["chapter", "block"]}
+        Path(folder, "schema.json").write_text(json.dumps({"columns": {"x": {**column, "values": told}}}))
+        found.append(Schema.load(Path(folder, "schema.json")))
+    expected = [*(row[1:] for row in rows), ("z", "z"), *([("missing", "missing")] if missing else [])]
+    for schema in found:
+        for copy in (schema, Schema.from_dict(schema.description)):
+            assert list(zip(*groups(copy.domain.hierarchies["x"]).values(), strict=True)) == expected
