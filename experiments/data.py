@@ -1,7 +1,7 @@
 """Find and load the real tables of the experiments and of some tests.
 
 They lie in the folder that the environment variable PGMEST_DATA names, else in `../shared/data` beside the repository:
-`NAME/data.csv.gz` with `NAME/domain.json`.
+`NAME/data.csv.gz` with `NAME/domain.json`. Those that a command of the experiments makes lie in `build/data`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from pathlib import Path
 
 from pgmest.data.dataset import Dataset
 from pgmest.tables.domain import Domain
+
+MADE = Path(__file__).resolve().parents[1] / "build" / "data"
+"""The folder of tables that commands make."""
 
 
 def data_folder() -> Path:
@@ -26,10 +29,10 @@ def find(name: str) -> Path:
     Raises:
         FileNotFoundError: it is not there.
     """
-    folder = data_folder() / name
-    if not (folder / "domain.json").is_file():
-        raise FileNotFoundError(f"no data '{name}' in {data_folder()}; set PGMEST_DATA to the folder that holds it.")
-    return folder
+    for folder in (data_folder() / name, MADE / name):
+        if (folder / "domain.json").is_file():
+            return folder
+    raise FileNotFoundError(f"no data '{name}' in {data_folder()}; set PGMEST_DATA to the folder that holds it.")
 
 
 def load_domain(name: str) -> Domain:

@@ -16,6 +16,9 @@ FACTOR = 1.25
 """Two numbers are the same when their ratio is at most this, either way: for every number of every paper."""
 
 
+Because = str | Callable[[], str]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Our result, as it is printed, whether it is the paper's, and, where there is one, the ratio by seed."""
@@ -54,7 +57,8 @@ class Entry:
         ours: reads our outcome from the files of results; None where the paper's item cannot be had here. Raises
             FileNotFoundError or KeyError where the results are not there.
         file: the file that shows it, relative to the repository's root.
-        because: why ours differs, or cannot be. It is shown only then: nothing is added to "reproduced".
+        because: why ours differs, or cannot be; a function where it names numbers of ours. It is shown only then:
+            nothing is added to "reproduced".
         tested: the test, "path::name", or the command, "python -m ...", that shows that this is the cause.
     """
 
@@ -63,7 +67,7 @@ class Entry:
     paper: str
     ours: Callable[[], Outcome] | None
     file: str
-    because: str = ""
+    because: Because = ""
     tested: str = ""
 
     def outcome(self) -> Outcome | None:
@@ -89,13 +93,18 @@ class Entry:
         kind = self.kind()
         if kind == DIFFERS:
             return f"{DIFFERS}: {self._cause()}"
-        return f"{CANNOT_BE}: {self.because}" if kind == CANNOT_BE else kind
+        return f"{CANNOT_BE}: {self.reason()}" if kind == CANNOT_BE else kind
+
+    def reason(self) -> str:
+        """Why ours differs, or cannot be."""
+        return self.because if isinstance(self.because, str) else self.because()
 
     def _cause(self) -> str:
-        if self.tested:
+        reason = self.reason()
+        if self.tested and reason:
             require_test(self.tested)
-            return f"{self.because} (tested by `{self.tested}`)"
-        return f"{self.because} (**not tested**)" if self.because else "**cause not known**"
+            return f"{reason} (tested by `{self.tested}`)"
+        return f"{reason} (**not tested**)" if reason else "**cause not known**"
 
 
 def number(
@@ -106,7 +115,7 @@ def number(
     file: str,
     *,
     unit: str = "",
-    because: str = "",
+    because: Because = "",
     tested: str = "",
 ) -> Entry:
     """An entry that compares two positive numbers: the same when the ratio of ours to the paper's is within `FACTOR`.
@@ -126,7 +135,7 @@ def number(
 
 
 def count(
-    item: str, what: str, paper: int, ours: Callable[[], float], file: str, *, because: str = "", tested: str = ""
+    item: str, what: str, paper: int, ours: Callable[[], float], file: str, *, because: Because = "", tested: str = ""
 ) -> Entry:
     """An entry for a number that leaves nothing to chance, such as that of queries: it has to be equal."""
 
@@ -153,7 +162,7 @@ Said = tuple[str, bool] | tuple[str, bool, Sequence[float]]
 
 
 def statement(
-    item: str, what: str, paper: str, ours: Callable[[], Said], file: str, *, because: str = "", tested: str = ""
+    item: str, what: str, paper: str, ours: Callable[[], Said], file: str, *, because: Because = "", tested: str = ""
 ) -> Entry:
     """An entry for what the paper says in words.
 

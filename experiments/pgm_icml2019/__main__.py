@@ -1,4 +1,4 @@
-"""python -m experiments.pgm_icml2019 [--quick] [figure1 figure2a figure2b figure3]: PGM's figures (ICML 2019).
+"""python -m experiments.pgm_icml2019 [--quick] [figure1 figure2a figure2b figure3 direct]: PGM's figures (ICML 2019).
 
 The same as `python -m experiments.papers pgm --step figure1 ...`, without the page of the papers.
 """

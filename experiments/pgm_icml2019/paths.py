@@ -1,11 +1,12 @@
-"""Record both losses and the error while a loss is minimized, for Figure 3 and for the end of Figure 2a.
+"""Record both losses and the error while a loss is minimized: Algorithm 2 for Figures 1d and 2a, all for Figure 3.
 
-Each path is a run of one solver on HDMM's measurements of the paper's problem on Adult, noted at iterations that grow
-by a fifth.
+Each path is a run of one solver on HDMM's measurements of one of the paper's problems, noted at iterations that grow by
+a fifth.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,18 +15,24 @@ import numpy as np
 
 import pgmest as pg
 from experiments.pgm_icml2019.problem import Problem, problem
-from experiments.pgm_icml2019.published import hdmm
-from pgmest.graph.junction_tree import JunctionTree
+from experiments.pgm_icml2019.published import algorithm1, algorithm2, hdmm
 from pgmest.losses import L1Loss, L2Loss
-from pgmest.solvers import DualAveraging, MirrorDescent
+from pgmest.solvers import MirrorDescent
 from pgmest.solvers.run import Progress
 from pgmest.tables.clique_vector import CliqueVector
-from pgmest.tables.factor import Factor
+from pgmest.workloads import Projectable
+
+PAPERS, OURS = "Algorithm 2, the paper's K", "Algorithm 2, our K"
+AUTHORS = "Algorithm 1, the authors' line search"
+SMALLER = {PAPERS: 1.0, "Algorithm 2, K / 10": 10.0, "Algorithm 2, K / 100": 100.0}
+"""By what the paper's K is divided."""
 
 METHODS = {
-    "Algorithm 2, the paper's K": "l2",
-    "Algorithm 2, our K": "l2",
+    **dict.fromkeys(SMALLER, "l2"),
+    OURS: "l2",
+    AUTHORS: "l2",
     "Algorithm 1, line search": "l2",
+    "L-BFGS on potentials": "l2",
     "accelerated": "l2",
     "Algorithm 1, decreasing steps": "l1",
     "Algorithm 1 on L1, line search": "l1",
@@ -34,7 +41,7 @@ METHODS = {
 """A solver and its loss."""
 
 LISTS = ("iteration", "seconds", "l1", "l2", "error")
-"""What is noted at each iteration noted."""
+"""What is noted at each iteration noted; seconds of processor, without the noting."""
 
 
 @dataclass(frozen=True)
@@ -46,41 +53,55 @@ class Path:
     iterations: int
     epsilon: float = 1.0
     repeats: int = 1
-    split: hdmm.Split = "best"
+    split: hdmm.Split = "equal"
+    dataset: str = "adult"
 
     @property
     def name(self) -> str:
         """Names the file of the result."""
         method = self.method.lower().replace(" ", "_").replace(",", "").replace("'", "")
-        split = "" if self.split == "best" else f"-{self.split}"
-        return f"{method}-{self.epsilon:g}-{self.repeats}-{self.seed}-{self.iterations}{split}"
+        method = method.replace("/", "over")
+        table = "" if self.dataset == "adult" else f"{self.dataset}-"
+        return f"{table}{method}-{self.epsilon:g}-{self.repeats}-{self.seed}-{self.iterations}-{self.split}"
 
     def row(self) -> dict[str, Any]:
         """Run it."""
-        known = problem("adult")
+        known = problem(self.dataset)
         measurements = repeated(known, self.epsilon, self.seed, self.repeats, self.split)
         notes = Notes(known, measurements)
-        loss = METHODS[self.method]
-        model = pg.estimate(
-            measurements, known.domain, total=known.data.records, loss=loss, method=self.solver(known, measurements),
-            tolerance=1e-4, max_iterations=self.iterations, callback=notes,
-        )  # fmt: skip
-        same = {"method": self.method, "loss": loss, "seed": self.seed, "epsilon": self.epsilon}
-        same |= {
-            "repeats": self.repeats,
-            "split": self.split,
-            "gap": model.report.relative_gap,
-            "end": known.error(model),
-        }
-        local = known.error_of(hdmm.local_least_squares(known, measurements[: len(known.workload)]))
-        return {**same, "local": local, **notes.columns()}
-
-    def solver(self, known: Problem, measurements: Sequence[pg.LinearMeasurement]) -> Any:
-        """The solver of the method."""
+        of = measurements, known.domain, float(known.data.records)
+        same = {"method": self.method, "loss": METHODS[self.method], "seed": self.seed, "epsilon": self.epsilon}
+        same |= {"repeats": self.repeats, "split": self.split, "dataset": self.dataset}
+        if self.method in (*SMALLER, OURS):
+            k = L2Loss(of[0], known.domain).lipschitz * of[2] ** 2
+            if self.method != OURS:
+                k = algorithm2.largest_eigenvalue(*of) / SMALLER[self.method]
+            model: Projectable = algorithm2.algorithm_2(*of, self.iterations, k, notes.averages)
+            same["constant"] = k
+        elif self.method == AUTHORS:
+            model = algorithm1.algorithm_1(*of, self.iterations, notes.averages)
+        else:
+            model = pg.estimate(
+                of[0], of[1], total=of[2], loss=METHODS[self.method], method=self.solver(), tolerance=1e-4,
+                max_iterations=self.iterations, callback=notes,
+            )  # fmt: skip
+            same["gap"] = model.report.relative_gap
+        once = measurements[: len(known.workload)]
+        fitted = [measurement.answer(model.project(measurement.clique)) for measurement in once]
         return {
-            "Algorithm 2, the paper's K": lambda: DualAveraging(lipschitz=papers_constant(known, measurements)),
-            "Algorithm 2, our K": DualAveraging,
+            **same,
+            "end": known.error(model),
+            "local": known.error_of(hdmm.local_least_squares(known, once)),
+            "measured_end": hdmm.measured_error(known, fitted),
+            "measured_local": hdmm.measured_error(known, hdmm.local_fits(known, once)),
+            **notes.columns(),
+        }
+
+    def solver(self) -> Any:
+        """The solver of pgmest, for what is not one of the authors'."""
+        return {
             "Algorithm 1, line search": MirrorDescent,
+            "L-BFGS on potentials": lambda: "lbfgs",
             "accelerated": lambda: "accelerated",
             "Algorithm 1, decreasing steps": lambda: MirrorDescent(rule="decreasing"),
             "Algorithm 1 on L1, line search": MirrorDescent,
@@ -89,7 +110,7 @@ class Path:
 
 
 def repeated(
-    known: Problem, epsilon: float, seed: int, repeats: int, split: hdmm.Split = "best"
+    known: Problem, epsilon: float, seed: int, repeats: int, split: hdmm.Split = "equal"
 ) -> list[pg.LinearMeasurement]:
     """HDMM's measurements, all of them `repeats` times with the budget split over these."""
     return [
@@ -112,12 +133,21 @@ class Notes:
         domain = self.known.domain
         self.l1, self.l2 = L1Loss(self.measurements, domain), L2Loss(self.measurements, domain)
         self.answers = sum(measurement.rows for measurement in self.measurements)
+        self.start, self.noting = time.process_time(), 0.0
 
     def __call__(self, progress: Progress) -> None:
-        self.latest = progress.iteration, progress.seconds, progress.marginals
-        if progress.iteration >= self.due:
+        """Note the state of one of pgmest's solvers."""
+        self._note(progress.iteration, progress.marginals[: self.l2.layout.cells])
+
+    def averages(self, iteration: int, mu: CliqueVector, nu: CliqueVector) -> None:
+        """Note mu of Algorithm 2."""
+        self._note(iteration, mu.flat)
+
+    def _note(self, iteration: int, flat: np.ndarray) -> None:
+        self.latest = iteration, flat
+        if iteration >= self.due:
             self.kept.append(self._row())
-            self.due = max(progress.iteration + 1, progress.iteration * 1.2)
+            self.due = max(iteration + 1, iteration * 1.2)
 
     def columns(self) -> dict[str, list[float]]:
         """Return the recorded values, the end included."""
@@ -125,40 +155,10 @@ class Notes:
         return {name: [float(row[place]) for row in rows] for place, name in enumerate(LISTS)}
 
     def _row(self) -> tuple[float, ...]:
-        iteration, seconds, flat = self.latest
-        tables = CliqueVector.of(self.l2.layout, flat[: self.l2.layout.cells])
+        began = time.process_time()
+        iteration, flat = self.latest
+        tables = CliqueVector.of(self.l2.layout, flat)
         error = self.known.error_of([item.answer(tables[item.clique]) for item in self.known.workload])
         l1, l2 = (loss.flat_value_and_gradient(flat)[0] / self.answers for loss in (self.l1, self.l2))
-        return iteration, seconds, l1, l2, error
-
-
-def papers_constant(known: Problem, measurements: Sequence[pg.LinearMeasurement], rounds: int = 15) -> float:
-    """The largest eigenvalue of Q^T Q over the junction tree's tables (PGM 3.2), for a loss of fractions.
-
-    As in the authors' published code each measurement is about one clique of the tree, and the constant is that of the
-    clique with the largest; found by power iteration.
-    """
-    tree = JunctionTree.from_cliques(known.domain, [measurement.clique for measurement in measurements])
-    groups: dict[int, list[pg.LinearMeasurement]] = {}
-    for measurement in measurements:
-        place = tree.containing(measurement.clique)
-        assert place is not None
-        groups.setdefault(place, []).append(measurement)
-    largest = max(_eigenvalue(known, tree.cliques[place], group, rounds) for place, group in groups.items())
-    return float(known.data.records) ** 2 * largest
-
-
-def _eigenvalue(known: Problem, clique: tuple[str, ...], group: Sequence[pg.LinearMeasurement], rounds: int) -> float:
-    domain = known.domain.project(clique)
-    vector = Factor(domain, np.random.default_rng(0).random(domain.shape))
-    value = 0.0
-    for _ in range(rounds):
-        vector = vector * (1.0 / np.linalg.norm(vector.values))
-        total = Factor(domain, np.zeros(domain.shape))
-        for measurement in group:
-            answers = measurement.answer(vector.project(measurement.clique)) / np.square(measurement.stddev)
-            cells = measurement.transpose_cells(answers).reshape(known.domain.project(measurement.clique).shape)
-            total = total + Factor(known.domain.project(measurement.clique), cells).expand(domain)
-        value = float(np.sum(vector.values * total.values))
-        vector = total
-    return value
+        self.noting += time.process_time() - began
+        return iteration, time.process_time() - self.start - self.noting, l1, l2, error

@@ -33,7 +33,7 @@ def test_every_entry_names_files_that_exist_and_says_why_it_differs(paper):
         if entry.kind() != NOT_TRIED:
             assert not entry.file or (ROOT / entry.file).is_file(), (entry.item, entry.file)
         if entry.kind() in {DIFFERS, CANNOT_BE}:
-            assert entry.because, (entry.item, entry.what)
+            assert entry.reason(), (entry.item, entry.what)
         if entry.tested:
             require_test(entry.tested)
 
@@ -86,7 +86,7 @@ def test_a_statement_may_have_a_ratio_by_seed():
 
 def test_a_cause_that_is_not_tested_or_not_known_is_called_so():
     assert number("Figure 1", "error", 2.0, lambda: 9.0, "README.md").verdict() == "differs: **cause not known**"
-    untested = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because="the table")
+    untested = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because=lambda: "the table")
     assert untested.verdict() == "differs: the table (**not tested**)"
 
 

@@ -11,7 +11,7 @@ from experiments.papers.entry import ROOT
 from experiments.papers.paper import A_TRY, Run
 
 PUBLISHED = ROOT / "experiments" / "results"
-TABLES = {"pgm": ("titanic", "adult14", "stroke"), "ide": ("acs/IL_OH",), "ppsyn": ("adult14", "BR2000"),
+TABLES = {"pgm": ("titanic100", "adult14", "stroke"), "ide": ("acs/IL_OH",), "ppsyn": ("adult14", "BR2000"),
           "dpsyn": ("fire", "acs-ipums23")}  # fmt: skip
 
 

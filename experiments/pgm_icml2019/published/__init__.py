@@ -8,4 +8,6 @@ laid beside the paper. What pgmest offers for use is in `pgmest.mechanisms`. Nei
     MWEM         mwem.py         equation (2) on tables of independent components, replayed; PGM
     PrivBayes    privbayes.py    half of the budget for each part, records by ancestral sampling; PGM
     DualQuery    dual_query.py   Algorithm 4; Algorithm 5's likelihood under PGM
+
+and the two that estimate: algorithm1.py with the authors' line search, algorithm2.py with the paper's constant.
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -23,10 +24,13 @@ from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses.base import FlatLoss
 from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.domain import Clique
 
 ETA, SAMPLES = 2.0, 50
 TIES = 1e-6
-"""Random potentials up to this break ties between best records; queries count whole."""
+"""Potentials of about this break ties between best records; queries count whole."""
+Ties = Literal["random", "first"]
+"""Which of the best records is made: any, or one of low codes, as in the authors' script, whose argmax is the first."""
 
 
 def steps_paid(records: int, epsilon: float, delta: float, eta: float = ETA, samples: int = SAMPLES) -> int:
@@ -71,13 +75,19 @@ def record_answers(problem: Problem, record: Dataset) -> np.ndarray:
 
 
 def dual_query(
-    problem: Problem, epsilon: float, delta: float, seed: int, eta: float = ETA, samples: int = SAMPLES
+    problem: Problem,
+    epsilon: float,
+    delta: float,
+    seed: int,
+    eta: float = ETA,
+    samples: int = SAMPLES,
+    ties: Ties = "random",
 ) -> Transcript:
     """Algorithm 4."""
     generator = np.random.default_rng(seed)
     total = problem.data.records
     y = np.concatenate(problem.truth) / total
-    game = _Record(problem, generator)
+    game = _Record(problem, generator, ties)
     log_weights = np.zeros(2 * len(y))
     drawn, records = [], []
     for _ in range(steps_paid(total, epsilon, delta, eta, samples)):
@@ -94,8 +104,8 @@ def dual_query(
 class _Record:
     """The record with the fewest of the drawn queries (and most of those whose negation was drawn)."""
 
-    def __init__(self, problem: Problem, generator: np.random.Generator):
-        self.problem, self.generator = problem, generator
+    def __init__(self, problem: Problem, generator: np.random.Generator, ties: Ties = "random"):
+        self.problem, self.generator, self.ties = problem, generator, ties
         cliques = [item.clique for item in problem.workload]
         self.layout = Layout.of(problem.domain, cliques)
         self.oracle = ExactOracle(PropagationPlan.of(self.layout, JunctionTree.from_cliques(problem.domain, cliques)))
@@ -103,25 +113,34 @@ class _Record:
         self.starts = np.concatenate([[0], np.cumsum(rows)])
 
     def best(self, queries: np.ndarray) -> Dataset:
-        """argmax over all records of sum_i q_i(mu) - q_i(x); ties at random, attributes in no triple, too."""
+        """argmax over all records of sum_i q_i(mu) - q_i(x); ties as `ties` says, attributes in no triple, too."""
         signs = np.zeros(self.starts[-1])
         np.add.at(signs, queries % len(signs), np.where(queries < len(signs), -1.0, 1.0))
         tables = {}
         for item, start, stop in zip(self.problem.workload, self.starts[:-1], self.starts[1:], strict=True):
             cells = signs[start:stop] if item.query is None else item.query.transpose(signs[start:stop])
             shape = self.problem.domain.project(item.clique).shape
-            tables[item.clique] = cells.reshape(shape) + TIES * self.generator.random(shape)
+            tables[item.clique] = cells.reshape(shape) + self._preferred(item.clique, shape)
         vector = CliqueVector(self.problem.domain, {
             clique: pg.Factor(self.problem.domain.project(clique), table) for clique, table in tables.items()
         })  # fmt: skip
         gains = CliqueVector.of(self.layout, self.oracle.max_marginals(vector.expand(self.layout.cliques).flat))
-        codes = {name: int(self.generator.integers(size)) for name, size in self.problem.domain.items()}
+        free = self.ties == "random"
+        codes = {name: int(self.generator.integers(size)) if free else 0 for name, size in self.problem.domain.items()}
         for clique in self.layout.cliques:
             table = gains[clique].values
             codes |= dict(
                 zip(gains[clique].domain, map(int, np.unravel_index(table.argmax(), table.shape)), strict=True)
             )
         return Dataset.from_codes(np.array([[codes[name] for name in self.problem.domain]]), self.problem.domain)
+
+    def _preferred(self, clique: Clique, shape: tuple[int, ...]) -> np.ndarray:
+        """What breaks ties; that of low codes differs by attribute, so that no two records are as good."""
+        if self.ties == "random":
+            return TIES * self.generator.random(shape)
+        places = [self.problem.domain.attributes.index(name) for name in clique]
+        weights = 1.0 + np.sqrt(np.array(places) + 2.0) / 100
+        return -TIES * np.tensordot(weights, np.indices(shape), 1)
 
 
 class WorkloadLikelihood(FlatLoss):

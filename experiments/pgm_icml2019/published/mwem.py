@@ -3,28 +3,37 @@
 In each of `rounds` rounds half of the round's budget selects a query of the workload by the exponential mechanism, its
 score |q(x) - q(p)| in counts (sensitivity 1), and half measures it with the Laplace mechanism; then the distribution is
 estimated anew. As many rounds as attributes, as in the authors' published script.
+
+Plain MWEM needs a table over all attributes that the measured queries connect. `FactoredWeights` has it and makes one
+update after the other. `WeightsAtOnce` makes the updates of all queries at once (PGM E.2), as the authors' script does;
+that is Algorithm 1 with steps of 1 / 2m, which a graphical model computes without the table, so that a run can go on
+past any memory, and say what the table would have taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import networkx as nx
 import numpy as np
 from scipy import sparse
 
 import pgmest as pg
 from experiments.pgm_icml2019.problem import Problem
+from experiments.pgm_icml2019.published import algorithm2
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron, interval
+from pgmest.solvers import MirrorDescent
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 from pgmest.workloads import Projectable
 
 REPLAYS = 100
-MOST_CELLS = 300_000
-"""The largest number of cells of a component's table; the paper's limit, 16 GB, stops a round or two later."""
+MEMORY = 16e9
+"""Bytes: the paper's computer has 16 GB."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,15 @@ class Outcome:
     queries: tuple[BoxQuery, ...]
 
 
-def mwem(problem: Problem, estimator: Estimator, epsilon: float, seed: int, rounds: int | None = None) -> Outcome:
-    """Run it until the rounds are over or the estimator has no room."""
+def mwem(
+    problem: Problem,
+    estimator: Estimator,
+    epsilon: float,
+    seed: int,
+    rounds: int | None = None,
+    after: Callable[[Projectable], None] = lambda model: None,
+) -> Outcome:
+    """Run it until the rounds are over or the estimator has no room; `after` is called with the model of each round."""
     generator = np.random.default_rng(seed)
     planned = rounds or len(problem.domain)
     each = epsilon / (2 * planned)
@@ -96,6 +112,7 @@ def mwem(problem: Problem, estimator: Estimator, epsilon: float, seed: int, roun
         values.append(float(truth[chosen] + generator.laplace(0.0, 2.0 / each)))
         if not estimator.learn(queries, values, 2.0 / each):
             return Outcome(estimator.model, made, planned, tuple(queries))
+        after(estimator.model)
     return Outcome(estimator.model, planned, planned, tuple(queries))
 
 
@@ -111,7 +128,7 @@ class FactoredWeights:
     A query that touches several of them joins them first. Every round replays all queries `REPLAYS` times.
     """
 
-    def __init__(self, domain: Domain, total: float, replays: int = REPLAYS, most_cells: int = MOST_CELLS):
+    def __init__(self, domain: Domain, total: float, replays: int = REPLAYS, most_cells: float = MEMORY / 8):
         self.domain, self.total, self.replays, self.most_cells = domain, total, replays, most_cells
         self.tables: dict[Clique, np.ndarray] = {(name,): np.full(domain[name], 1.0 / domain[name]) for name in domain}
 
@@ -166,33 +183,68 @@ class FactoredWeights:
         return True
 
 
-class GraphicalModel:
-    """PGM: the L2 estimate of all measured queries, from the last one on; few iterations, for it starts near."""
+class WeightsAtOnce:
+    """Plain MWEM by E.2's updates, p <- p * exp(-Q^T (Q p - y) / 2m) / Z, `replays` of them from the uniform p.
 
-    def __init__(self, domain: Domain, total: float, tolerance: float = 3e-3, max_iterations: int = 50):
-        self.domain, self.total, self.tolerance, self.max_iterations = domain, total, tolerance, max_iterations
+    Attributes:
+        cells: of the largest table that it needs, by round.
+    """
+
+    def __init__(self, domain: Domain, total: float, replays: int = REPLAYS):
+        self.domain, self.total, self.replays = domain, total, replays
+        self.cells: list[float] = []
         self.model = pg.estimate([], domain, total=total)
 
     def learn(self, queries: Sequence[BoxQuery], values: Sequence[float], scale: float) -> bool:
-        """Estimate from all of them."""
-        cliques = dict.fromkeys(query.clique for query in queries)
-        taken = [self._measured(clique, queries, values, scale) for clique in cliques]
+        """Update from all of them."""
+        graph = nx.Graph()
+        for query in queries:
+            nx.add_path(graph, query.clique)
+        parts = nx.connected_components(graph)
+        self.cells.append(max(math.prod(float(self.domain[name]) for name in part) for part in parts))
+        steps = MirrorDescent(rule="constant", size=1.0 / (2 * self.total**2))
         self.model = pg.estimate(
-            taken, self.domain, total=self.total, init=self.model, tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
+            measured(self.domain, queries, values, 1.0), self.domain, total=self.total, method=steps, tolerance=0.0,
+            max_iterations=self.replays,
         )  # fmt: skip
         return True
 
-    def _measured(
-        self, clique: Clique, queries: Sequence[BoxQuery], values: Sequence[float], scale: float
-    ) -> LinearMeasurement:
-        """All that was measured about one clique: a row for each query, which saves a pass for each."""
+
+class GraphicalModel:
+    """PGM: the L2 estimate of all measured queries.
+
+    By Algorithm 2 with the paper's constant where its `iterations` are given. Otherwise by pgmest's solver from the
+    last estimate on, which takes few iterations, for it starts near.
+    """
+
+    def __init__(self, domain: Domain, total: float, iterations: int | None = None):
+        self.domain, self.total, self.iterations = domain, total, iterations
+        self.model: pg.Model = pg.estimate([], domain, total=total)
+
+    def learn(self, queries: Sequence[BoxQuery], values: Sequence[float], scale: float) -> bool:
+        """Estimate from all of them."""
+        taken = measured(self.domain, queries, values, scale * 2**0.5)
+        if self.iterations is not None:
+            self.model = algorithm2.graphical_model(taken, self.domain, self.total, self.iterations)
+        else:
+            self.model = pg.estimate(
+                taken, self.domain, total=self.total, init=self.model, tolerance=3e-3, max_iterations=50
+            )
+        return True
+
+
+def measured(
+    domain: Domain, queries: Sequence[BoxQuery], values: Sequence[float], stddev: float
+) -> list[LinearMeasurement]:
+    """All that was measured, a measurement for each clique with a row for each query, which saves a pass for each."""
+    found = []
+    for clique in dict.fromkeys(query.clique for query in queries):
         mine = [place for place, query in enumerate(queries) if query.clique == clique]
         rows = []
         for place in mine:
-            table = np.zeros(self.domain.project(clique).shape)
+            table = np.zeros(domain.project(clique).shape)
             table[queries[place].slices] = 1.0
             rows.append(sparse.csr_array(table.reshape(1, -1)))
-        return LinearMeasurement(
-            [values[place] for place in mine], clique, scale * 2**0.5, query=sparse.vstack(rows), noise="laplace"
-        )
+        answers = [values[place] for place in mine]
+        found.append(LinearMeasurement(answers, clique, stddev, query=sparse.vstack(rows), noise="laplace"))
+    return found
