@@ -64,6 +64,7 @@ HOLDING = [
     ("PriView", {"estimator": "pgm", "max_cells": 24}),
     ("PrivSyn", {"estimator": "pgm"}),
     ("DualQuery", {"steps": 3, "samples": 20}),
+    ("TopDown", {"spine": "region"}),
 ]
 
 

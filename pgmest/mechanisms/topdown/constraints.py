@@ -6,18 +6,22 @@ ends. These implied constraints are held from the root down, so that children ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from pgmest.errors import ArgumentError, QueryError
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.topdown.spine import Spine
-from pgmest.queries import Kron, MatrixQuery
+from pgmest.queries import Kron
+from pgmest.queries.matrices import SparseQuery
 from pgmest.tables.domain import Domain
 
 MET = 1e-6
@@ -84,6 +88,8 @@ class _Collected:
 
     def add(self, row: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Add ends of a query's answers; of two ends, the narrower one holds. All have shape (areas,)."""
+        if row[np.flatnonzero(row)[:1]].sum() < 0.0:  # so that bounds above and below are about one row
+            row, low, high = -row, -high, -low
         row = row + 0.0  # so that -0.0 and 0.0 are one key
         place = self.places.setdefault(row.tobytes(), len(self.rows))
         if place == len(self.rows):
@@ -186,40 +192,91 @@ def _collect(
     if measurement.low is None or measurement.high is None:
         raise ArgumentError(f"{measurement!r} has noise: give exact answers or bounds as invariants=.")
     measurement.check(domain)
-    clique = measurement.clique
-    factors = _factors(measurement, domain)
-    order = [clique.index(name) for name in (spine.attribute, *detail.attributes) if name in clique]
-    given = list(factors)
-    shape = [len(factors[name]) for name in given]
-    axes = [given.index(clique[place]) for place in order]
-    low, high = (end.reshape(shape).transpose(axes) for end in (measurement.low, measurement.high))
-    own = [factors[name] if name in factors else np.ones((1, size)) for name, size in detail.items()]
-    rows = reduce(np.kron, own, np.ones((1, 1)))
-    by_area = factors.get(spine.attribute, np.ones((1, domain[spine.attribute])))
-    low, high = low.reshape(len(by_area), -1), high.reshape(len(by_area), -1)
+    rows, by_area, ends = _products(measurement, spine, domain, detail)
     levels, areas = _areas(spine, by_area, measurement)
     for level in np.unique(levels):
         chosen, one = levels == level, collected[level]
         for place, row in enumerate(rows):
-            ends = np.full(one.areas, -np.inf), np.full(one.areas, np.inf)
-            np.maximum.at(ends[0], areas[chosen], low[chosen, place])
-            np.minimum.at(ends[1], areas[chosen], high[chosen, place])
-            one.add(row, *ends)
+            low, high = np.full(one.areas, -np.inf), np.full(one.areas, np.inf)
+            np.maximum.at(low, areas[chosen], ends[0][chosen, place])
+            np.minimum.at(high, areas[chosen], ends[1][chosen, place])
+            one.add(row, low, high)
 
 
-def _factors(measurement: LinearMeasurement, domain: Domain) -> dict[str, np.ndarray]:
-    """Return the matrix of each attribute, in the order of the answers."""
+def _products(
+    measurement: LinearMeasurement, spine: Spine, domain: Domain, detail: Domain
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Return the queries of a measurement as products of queries on detail cells and of sums of areas.
+
+    Returns:
+        the rows on detail cells, shape (queries, cells); the rows on the values of the attribute of areas, shape (sums,
+        values); and the ends of the answers, shape (sums, queries), infinite without one.
+    """
     query: Any = measurement.query
-    if query is None:
-        return {name: np.eye(domain[name]) for name in measurement.clique}
-    if isinstance(query, Kron):
-        return {name: matrix.matrix() for name, matrix in query.factors.items()}
-    if isinstance(query, MatrixQuery) and len(measurement.clique) == 1:
-        return {measurement.clique[0]: query.matrix()}
-    raise QueryError(
-        f"{measurement!r}: a constraint of several attributes must be about their cells, or a pg.Kron with a matrix "
-        "for each attribute."
-    )
+    if query is not None and not isinstance(query, Kron):
+        return _products_of_matrix(measurement, spine, domain, detail)
+    clique = measurement.clique
+    factors = {name: np.eye(domain[name]) for name in clique}
+    if query is not None:
+        factors = {name: matrix.matrix() for name, matrix in query.factors.items()}
+    given = list(factors)
+    axes = [given.index(name) for name in (spine.attribute, *detail.attributes) if name in factors]
+    own = [factors[name] if name in factors else np.ones((1, size)) for name, size in detail.items()]
+    by_area = factors.get(spine.attribute, np.ones((1, domain[spine.attribute])))
+    shape, count = [len(factors[name]) for name in given], len(by_area)
+    assert measurement.low is not None
+    assert measurement.high is not None
+    low, high = (end.reshape(shape).transpose(axes).reshape(count, -1) for end in (measurement.low, measurement.high))
+    return reduce(np.kron, own, np.ones((1, 1))), by_area, (low, high)
+
+
+def _products_of_matrix(
+    measurement: LinearMeasurement, spine: Spine, domain: Domain, detail: Domain
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Return the products of a matrix over all cells of a clique, each row of which must be one; see `_products`.
+
+    Raises:
+        QueryError: a row asks different queries in different areas.
+    """
+    query: Any = measurement.query
+    entries: Any = csr_array(query.values if isinstance(query, SparseQuery) else query.matrix(), copy=True)
+    entries.eliminate_zeros()
+    codes = np.indices(domain.project(measurement.clique).shape).reshape(len(measurement.clique), -1)
+    of = dict(zip(measurement.clique, codes, strict=True))
+    names, values = detail.ordered(measurement.clique), domain[spine.attribute]
+    shape, unknown = detail.project(names).shape, np.zeros(entries.shape[1], dtype=np.int64)
+    cells = np.ravel_multi_index([of[name] for name in names], shape) if names else unknown
+    area = of.get(spine.attribute, unknown)
+    queries: dict[bytes, int] = {}
+    sums: dict[bytes, int] = {}
+    places = []
+    for start, end in pairwise(entries.indptr):
+        columns = entries.indices[start:end]
+        row = np.zeros(math.prod(shape))
+        members = np.unique(area[columns])
+        first = area[columns] == members[:1] if members.size else np.zeros(0, dtype=bool)
+        row[cells[columns][first]] = entries.data[start:end][first]
+        asked = row[cells[columns]] == entries.data[start:end]
+        if not asked.all() or len(columns) != np.count_nonzero(row) * len(members):
+            raise QueryError(
+                f"{measurement!r} asks different queries in different areas: give one measurement for each of them."
+            )
+        if spine.attribute not in of or not members.size:
+            members = np.arange(values)
+        places.append((sums.setdefault(members.tobytes(), len(sums)), queries.setdefault(row.tobytes(), len(queries))))
+    low, high = np.full((len(sums), len(queries)), -np.inf), np.full((len(sums), len(queries)), np.inf)
+    at = tuple(np.array(places, dtype=np.int64).T)
+    assert measurement.low is not None
+    assert measurement.high is not None
+    np.maximum.at(low, at, measurement.low)
+    np.minimum.at(high, at, measurement.high)
+    patterns = np.stack([np.frombuffer(key) for key in queries]).reshape(len(queries), *shape)
+    absent = tuple(axis + 1 for axis, name in enumerate(detail) if name not in names)
+    rows = np.broadcast_to(np.expand_dims(patterns, absent), (len(queries), *detail.shape)).reshape(len(queries), -1)
+    by_area = np.zeros((len(sums), values))
+    for place, key in enumerate(sums):
+        by_area[place, np.frombuffer(key, dtype=np.int64)] = 1.0
+    return rows, by_area, (low, high)
 
 
 def _areas(spine: Spine, by_area: np.ndarray, measurement: LinearMeasurement) -> tuple[np.ndarray, np.ndarray]:

@@ -195,7 +195,7 @@ class TopDown(Mechanism):
             found = f"those of {listed(hierarchies)}" if hierarchies else "none"
             raise ArgumentError(
                 f"TopDown goes down the hierarchy of one attribute, and the domain has {found}: name the attribute of "
-                "areas as spine=, or give the domain its hierarchy by Domain.with_hierarchies."
+                "areas as spine=, or give one its hierarchy (Domain.with_hierarchies, or `hierarchy:` in a schema)."
             )
         return next(iter(hierarchies.items()))
 
