@@ -185,8 +185,9 @@ def _by_widths(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
     ends = np.array([*own.starts[1:], own.high + isinstance(own, Integer)], dtype=np.float64)
     bins, found = own.labels(), {}
     for width in widths:
-        first = np.floor(starts / width + NEARLY)
-        last = np.maximum(np.ceil(ends / width - NEARLY) - 1, first)
+        with np.errstate(over="ignore"):
+            first = np.floor(starts / width + NEARLY)
+            last = np.maximum(np.ceil(ends / width - NEARLY) - 1, first)
         if (first != last).any():
             split = bins[int((first != last).argmax())]
             node.fail(f"of {width:g} cut the bin {split} in two: take bins that end at multiples of {width:g}.")
@@ -197,7 +198,9 @@ def _by_widths(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
 
 
 def _span(column: Grid, start: float, end: float) -> str:
-    return f"{start:.0f}..{end - 1:.0f}" if isinstance(column, Integer) else f"[{start:.6g}, {end:.6g})"
+    if isinstance(column, Integer):
+        return f"{start:.0f}..{end - 1:.0f}"
+    return f"[{start:.6g}, {end:.6g}{']' if end == column.high else ')'}"
 
 
 def _calendar(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
@@ -209,6 +212,8 @@ def _calendar(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
     bins = own.labels()
     for item in node.items():
         unit = item.choice(CALENDAR)
+        if unit in found:
+            item.fail(f"names '{unit}' twice.")
         begins, ends = _periods(first, unit), _periods(last, unit)
         apart = np.flatnonzero(np.array(begins) != np.array(ends))
         if len(apart):
@@ -248,6 +253,8 @@ def _by_columns(
         target = columns.get(name)
         if not isinstance(target, Categorical):
             item.fail(f"names '{name}', which is no column of type categorical.")
+        if name in found or name == column.name:
+            item.fail(f"names '{name}' twice, or as its own level.")
         direct = (column.name, name) in zeros
         source, table = (column, zeros.get((column.name, name))) if direct else (finer, zeros.get((finer.name, name)))
         if table is None:

@@ -84,7 +84,7 @@ def test_numbers_have_wider_ranges():
     found = groups(tree("{type: integer, min: 0, max: 12, width: 5, points: [0], hierarchy: {widths: [10, 5]}}"))
     assert found == {"width10": ["0..9"] * 3 + ["10..12"], "width5": ["0..4"] * 2 + ["5..9", "10..12"]}
     found = groups(tree("{type: real, min: 0, max: 1, bins: 10, hierarchy: {widths: [0.5], names: [half]}}"))
-    assert found == {"half": ["[0, 0.5)"] * 5 + ["[0.5, 1)"] * 5}
+    assert found == {"half": ["[0, 0.5)"] * 5 + ["[0.5, 1]"] * 5}
     halves = "{half: {low: {min: 0, max: 0.5}, high: {min: 0.5}}}"
     found = groups(tree(f"{{type: real, min: 0, max: 1, bins: 4, hierarchy: {halves}}}"))
     assert found == {"half": ["low"] * 2 + ["high"] * 2}
@@ -176,6 +176,7 @@ INTEGER = "{type: integer, min: 0, max: 9, width: 5, hierarchy: "
         ("{type: date, min: 2020-01-20, max: 2020-03-20, width: 10, hierarchy: [month]}", r"2020-01 and 2020-02"),
         ("{type: date, min: 2020-01-01, max: 2021-12-31, hierarchy: [month, week]}", "not nested"),
         ("{type: date, min: 2020-01-01, max: 2020-12-31, hierarchy: [decade]}", "must be one of year"),
+        ("{type: date, min: 2020-01-01, max: 2020-12-31, hierarchy: [year, year]}", "names 'year' twice"),
         ("{type: integer, bounds: bought, hierarchy: {widths: [10]}}", "needs public bounds"),
         ("{type: categorical, values: bought, hierarchy: {c: {A: [a]}}}", "needs? a public list"),
         ("{type: categorical, values: bought, among: [a, b], hierarchy: {c: {A: [a]}}}", "in no group of 'c': b"),
