@@ -54,12 +54,15 @@ class CodeErrors:
         kept: the factor w of each code.
         root: a square root of the covariance of the noise, shape (codes, codes); None for independent noise.
         bends: the errors that neighboring codes share because the model ignores or over-shrinks their answers.
+        shift: an error that all codes share: nonnegative estimates of rare codes are too large together, and those of
+            frequent codes too small; None without it.
     """
 
     stddev: np.ndarray
     kept: np.ndarray
     root: np.ndarray | None = None
     bends: tuple[Bend, ...] = ()
+    shift: np.ndarray | None = None
 
     @classmethod
     def of(cls, answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float) -> CodeErrors:
@@ -80,9 +83,10 @@ class CodeErrors:
         else:
             values, root = _combined(answers, counts, total, total_stddev)
             stddev = np.sqrt(np.maximum(np.square(root).sum(axis=1), 1e-12))
-        _, variance = count_moments(values, stddev)
+        mean, variance = count_moments(values, stddev)
         bends = tuple(_bends(values - counts, stddev, root))
-        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root, bends)
+        shift = _beyond_noise(mean - counts, counts, stddev, root)
+        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root, bends, shift)
 
     def draws(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw errors, shape (count, codes)."""
@@ -94,6 +98,8 @@ class CodeErrors:
         errors = self.kept * noise + own + lost * common[:, None]
         for bend in self.bends:
             bend.add(errors, generator)
+        if self.shift is not None:
+            errors += generator.standard_normal((count, 1)) * self.shift
         return errors
 
 
@@ -120,6 +126,25 @@ def _bends(off: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> Iter
         least = (1 + math.sqrt(2 / len(middle))) * float(noise.mean())
         if float(squares.mean()) > least:
             yield Bend(cuts, math.sqrt(float(squares.mean()) - float(noise.mean())))
+
+
+def _beyond_noise(shift: np.ndarray, counts: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+    """Return a shift of counts, less the part whose sums over the first codes, or the rarest, noise explains.
+
+    Args:
+        shift: the likely counts minus the model's.
+        counts: the model's counts.
+        stddev, root: as for `CodeErrors`.
+    """
+    ratio = 0.0
+    for order in (np.arange(len(counts)), np.argsort(counts, kind="stable")):
+        sums = np.square(np.cumsum(shift[order])).mean()
+        if root is None:
+            noise = np.cumsum(np.square(stddev[order])).mean()
+        else:
+            noise = np.square(np.cumsum(root[order], axis=0)).sum(axis=1).mean()
+        ratio = max(ratio, float(sums / max(noise, 1e-300)))
+    return shift * math.sqrt(max(0.0, 1 - 1 / max(ratio, 1e-300)))
 
 
 def _alike(normal: np.ndarray) -> np.ndarray:

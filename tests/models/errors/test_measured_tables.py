@@ -70,3 +70,18 @@ def test_the_larger_half_has_half_of_the_weight_and_the_largest_distances(seed):
     assert half.sum() == pytest.approx(0.5)
     assert min(half.min(), left.min()) >= -1e-12
     assert PRIOR_DISTANCES[half > 1e-12].min() >= PRIOR_DISTANCES[left > 1e-12].max()
+
+
+def test_sums_over_many_rare_codes_whose_noise_is_clipped_at_zero_are_covered():
+    shares, domain = [], pg.Domain({"a": 300})
+    for seed in range(8):
+        generator = np.random.default_rng(seed)
+        codes = np.minimum(generator.zipf(1.4, 6000) - 1, 299)
+        data = pg.Dataset.from_codes(codes[:, None], domain)
+        exact = data.project(("a",)).values
+        answers = [pg.LinearMeasurement(exact + generator.normal(0, 60, 300), ("a",), 60.0)]
+        model = pg.estimate(answers, domain, total=6000.0)
+        low, high = pg.interval(model, pg.Kron({"a": pg.queries.prefix(300)}))
+        truth = np.cumsum(exact)
+        shares.append(np.mean((truth >= low.values - 1e-6) & (truth <= high.values + 1e-6)))
+    assert np.mean(shares) >= 0.85
