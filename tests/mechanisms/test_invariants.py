@@ -22,6 +22,7 @@ from pgmest.errors import (
 from pgmest.mechanisms.invariants import HELD, INVARIANTS
 from pgmest.mechanisms.kept_pairs import KeptPairs
 from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.mechanisms.registry import mechanism_names
 from pgmest.privacy import AddRemove, Curator, DatasetLedger, Epsilon, Replace, Rho
 from pgmest.privacy.statement import PrivacyStatement
 
@@ -197,16 +198,23 @@ def test_zeros_that_contradict_what_is_read_are_refused():
         mechanism.fit(DATA, seed=0)
 
 
-def test_levels_of_a_hierarchy_are_invariants():
-    levels = {"province": [0, 0, 1, 1, 2, 2]}
-    domain = DOMAIN.with_hierarchies(pg.Hierarchy("region", levels))
+@pytest.mark.parametrize("name", ["AIM", "LAMP", "MST", "TopDown"])
+def test_levels_of_a_hierarchy_are_invariants(name):
+    """The values of a province are not neighbors in the order of codes."""
+    groups = np.array([0, 1, 2, 0, 1, 2])
+    domain = DOMAIN.with_hierarchies(pg.Hierarchy("region", {"province": groups}))
     data = pg.Dataset.from_codes(list(DATA.columns), domain)
-    result = made("AIM", [("region@province", "sex")], rounds=4).fit(data, seed=0)
-    true = DATA.project(("region", "sex")).values.reshape(3, 2, 2).sum(axis=1)
+    result = made(name, [("region@province", "sex")]).fit(data, seed=0)
+    drawn = result.sample(seed=0).project(("region", "sex")).values
+    true = DATA.project(("region", "sex")).values
     assert result.details[INVARIANTS] == HELD
-    drawn = result.sample(seed=0).project(("region", "sex")).values.reshape(3, 2, 2).sum(axis=1)
-    assert (drawn == true).all()
+    assert all((drawn[groups == one].sum(axis=0) == true[groups == one].sum(axis=0)).all() for one in range(3))
     assert "region@province x sex: read exactly" in str(result.ledger)
+
+
+def test_every_mechanism_of_the_registry_holds_invariants_or_refuses_them():
+    tested = {name.lower() for name, _ in (*HOLDING, *UNABLE)} | {"topdown"}
+    assert tested == set(mechanism_names())
 
 
 def test_a_curator_answers_for_nothing_what_invariants_determine():
