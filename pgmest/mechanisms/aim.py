@@ -20,6 +20,7 @@ from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import (
     CELLS,
     COUNT,
+    FLAG,
     MEASURING_SHARE,
     MEGABYTES,
     METHOD,
@@ -32,6 +33,7 @@ from pgmest.mechanisms.parameters import (
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
+from pgmest.queries.levels import cliques_by_level, level_kron
 from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Item, Workload
@@ -81,6 +83,8 @@ class AIM(Mechanism):
         tolerance: the relative tolerance of the solver in all rounds but the last. A coarse estimate suffices to rank
             the candidates.
         max_iterations: the most iterations of the solver in all rounds but the last.
+        levels: whether the marginals of coarser levels of hierarchies, such as ("diagnosis@chapter", "sex"), are
+            candidates, too, with the relevance of the marginal of their attributes.
 
     Raises:
         ArgumentError: if a parameter is out of its range or, before anything is spent, if the one-way marginals exceed
@@ -94,6 +98,7 @@ class AIM(Mechanism):
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
     tolerance: float = parameter(1e-2, POSITIVE)
     max_iterations: int = parameter(40, COUNT)
+    levels: bool = parameter(False, FLAG)
 
     definition: ClassVar[str] = "zcdp"
     accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
@@ -138,7 +143,7 @@ class AIM(Mechanism):
         curator: Curator,
         relevance: Mapping[Clique, float],
         estimator: GraphicalModel,
-        made: dict[float, dict[Clique, Candidate]],
+        made: dict[float, dict[Clique, list[Candidate]]],
         turn: Round,
         model: Any,
     ) -> Sequence[Candidate]:
@@ -157,15 +162,25 @@ class AIM(Mechanism):
         if noise not in made:
             made.clear()
             made[noise] = {
-                clique: Candidate(
-                    item=Item(clique),
-                    weight=weight,
-                    expected_error=noise * curator.domain.size(clique),
-                    sensitivity=weight * moved,
-                )
+                clique: [
+                    Candidate(
+                        item=item,
+                        weight=weight,
+                        expected_error=noise * item.rows(curator.domain),
+                        sensitivity=weight * moved,
+                    )
+                    for item in self._items(curator.domain, clique)
+                ]
                 for clique, weight in relevance.items()
             }
-        return [made[noise][clique] for clique in estimator.admissible(relevance, turn.spent(curator))]
+        return [one for clique in estimator.admissible(relevance, turn.spent(curator)) for one in made[noise][clique]]
+
+    def _items(self, domain: Domain, clique: Clique) -> list[Item]:
+        """Return the marginal of a clique and, if `levels`, those of its coarser levels."""
+        if not self.levels:
+            return [Item(clique)]
+        first, *coarser = cliques_by_level(domain, clique)
+        return [Item(first), *(Item(clique, level_kron(domain, names)) for names in coarser)]
 
 
 def presence_units(one_way: Sequence[Clique], curator: Curator) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pgmest.queries.linear_query import LinearQuery
 from pgmest.queries.matrices import as_matrix_query, as_query
 from pgmest.queries.table2 import compress, identity, subset
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.hierarchy import NamedLevel
+from pgmest.tables.hierarchy import SEPARATOR, NamedLevel
 
 
 def level_query(named: NamedLevel, domain: Domain) -> MatrixQuery:
@@ -36,6 +37,24 @@ def named_levels(domain: Domain, names: Iterable[str] | str) -> tuple[NamedLevel
     if len(set(attributes)) != len(attributes):
         raise DuplicateAttributeError.of(attributes, f"the clique {tuple(one.name for one in found)}")
     return found
+
+
+def cliques_by_level(domain: Domain, clique: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return a clique, and then its names with levels in place of some attributes, in all combinations.
+
+    Levels with one group, or as many as values, are left out.
+
+    >>> from pgmest import Domain, Hierarchy
+    >>> domain = Domain({"diagnosis": 3, "sex": 2}).with_hierarchies(Hierarchy("diagnosis", {"chapter": [0, 0, 1]}))
+    >>> cliques_by_level(domain, ("diagnosis", "sex"))
+    [('diagnosis', 'sex'), ('diagnosis@chapter', 'sex')]
+    """
+    names = []
+    for name in clique:
+        tree = domain.hierarchies.get(name)
+        levels = [] if tree is None else [level for level, size in tree.sizes.items() if 1 < size < tree.values]
+        names.append([name, *(f"{name}{SEPARATOR}{level}" for level in levels)])
+    return list(product(*names))
 
 
 def level_kron(domain: Domain, names: Iterable[str] | str) -> Kron:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,8 +24,9 @@ def nested_groups(mass: np.ndarray, branches: Sequence[np.ndarray] = ()) -> tupl
     >>> [level.tolist() for level in nested_groups(np.array([4.0, 1.0, 1.0, 2.0]))]
     [[0, 1, 1, 1], [0, 1, 1, 2], [0, 1, 2, 3]]
 
-    In a tree, a range with several branches is cut between them, and so on inside its only branch. So a group has whole
-    branches, or lies inside one: frequent branches are measured finely, and rare ones as a whole.
+    In a tree, the range with the largest mass is cut again and again until there are twice as many: between its
+    branches, or inside its only one. So a group has whole branches, or lies inside one: frequent branches are measured
+    finely, and rare ones as a whole.
 
     >>> [level.tolist() for level in nested_groups(np.array([4.0, 1.0, 1.0, 2.0]), [np.array([0, 0, 1, 1])])]
     [[0, 0, 1, 1], [0, 1, 2, 3]]
@@ -37,11 +39,31 @@ def nested_groups(mass: np.ndarray, branches: Sequence[np.ndarray] = ()) -> tupl
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     ranges, levels = [(0, count)], []
     while len(ranges) < count and len(levels) < MOST_LEVELS:
-        ranges = [part for start, end in ranges for part in _halves(cumulative, start, end, branches)]
+        if branches:
+            ranges = _heaviest_halved(cumulative, ranges, branches)
+        else:
+            ranges = [part for start, end in ranges for part in _halves(cumulative, start, end, branches)]
         levels.append(np.repeat(np.arange(len(ranges)), [end - start for start, end in ranges]))
     if len(ranges) < count or not levels:
         levels.append(np.arange(count))
     return tuple(levels)
+
+
+def _heaviest_halved(
+    cumulative: np.ndarray, ranges: list[tuple[int, int]], branches: Sequence[np.ndarray]
+) -> list[tuple[int, int]]:
+    """Return about twice as many ranges: the one with the largest mass is cut again and again."""
+    left = [(cumulative[start] - cumulative[end], start, end) for start, end in ranges]
+    heapq.heapify(left)
+    done, wanted = [], min(2 * len(ranges), len(cumulative) - 1)
+    while left and len(left) + len(done) < wanted:
+        _, start, end = heapq.heappop(left)
+        if end - start == 1:
+            done.append((start, end))
+            continue
+        for part in _halves(cumulative, start, end, branches):
+            heapq.heappush(left, (cumulative[part[0]] - cumulative[part[1]], *part))
+    return sorted([*done, *((start, end) for _, start, end in left)])
 
 
 def branches(domain: Domain, name: str) -> tuple[np.ndarray, ...]:

@@ -105,9 +105,8 @@ class LAMP(Mechanism):
     towards its mean (`tree_counts`). `Result.details["not_distinguished"]` lists the branches whose codes differ by no
     more than noise explains: their codes have even shares, or those of `prior`.
 
-    Without a workload all pairs matter equally; those of attributes with hierarchies count half at the codes and half
-    at the levels. Of attributes that a workload does not name, the one-way marginals
-    matter.
+    Without a workload all pairs matter equally; all coarser levels of a pair together matter half as much. Of
+    attributes that a workload does not name, the one-way marginals matter.
 
     Args:
         first_share: The share of the budget for the first one-way marginals and the number of records.

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from pgmest.errors import ArgumentError, QueryError
 from pgmest.queries import MatrixQuery
+from pgmest.queries.levels import cliques_by_level
 from pgmest.queries.matrices import Identity
 from pgmest.queries.norms import largest_l1
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.hierarchy import SEPARATOR
 from pgmest.workloads import Item, Workload, as_workload
 
 MOST_WAYS = 3
 """The largest number of attributes of a measured interaction."""
 MOST_ROWS = 64
 """The largest number of rows of a matrix; if there are more, a sample represents them."""
+AT_LEVELS = 0.5
+"""The weight of all coarser levels of a pair together, relative to that of the pair at its codes."""
 Factors = Mapping[str, np.ndarray]
 """For some attributes, rows of the query matrix W, divided by its largest l1 norm of a column and scaled to represent
 all of its rows. The other attributes are asked for code by code."""
@@ -127,18 +129,11 @@ class WorkloadDemand:
 
 
 def pairs_by_level(domain: Domain) -> Workload:
-    """Return all pairs, and each at all combinations of coarser levels, which together have the weight of the pair.
-
-    Levels with one group, or as many as values, are left out.
-    """
-    levels = {
-        name: [name, *(f"{name}{SEPARATOR}{level}" for level, size in tree.sizes.items() if 1 < size < tree.values)]
-        for name, tree in domain.hierarchies.items()
-    }
+    """Return all pairs with the weight 1, and each at all combinations of coarser levels, with `AT_LEVELS` together."""
     items = []
     for pair in combinations(domain.attributes, 2):
-        asked = list(product(*(levels.get(name, [name]) for name in pair)))
-        items += [Item(names, None, 0.7 if names == pair else 0.3 / (len(asked) - 1)) for names in asked]
+        codes, *coarser = cliques_by_level(domain, pair)
+        items += [Item(codes), *(Item(names, None, AT_LEVELS / len(coarser)) for names in coarser)]
     return Workload(items)
 
 
