@@ -99,7 +99,11 @@ class LinkedLAMP:
         if not isinstance(linked, LinkedDataset):
             raise ArgumentError.of("linked", type(linked).__name__, "a LinkedDataset")
         if linked.unit != linked.root:
-            raise ArgumentError.of("linked", f"tables with the unit '{linked.unit}'", f"the unit '{linked.root}'")
+            raise ArgumentError(
+                f"LinkedLAMP protects the unit '{linked.root}', a row with all that hangs on it, not single rows of "
+                f"'{linked.unit}': leave `unit:` out. One of these more or less is then as far as a row of "
+                f"'{linked.root}' removed and another one added (group privacy of two steps)."
+            )
         children = linked.order[1:]
         if not children:
             raise ArgumentError.of("linked", linked, "tables with a parent: LAMP is for a single table")
