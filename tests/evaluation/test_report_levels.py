@@ -79,3 +79,16 @@ def test_level_errors_are_those_of_tables_that_are_summed_by_hand():
         assert one.groups == len(mine)
         assert one.single == pytest.approx(np.abs(mine.sum(1) - theirs.sum(1)).sum() / 1800)
         assert one.pairs == pytest.approx(np.abs(mine - theirs).sum() / 1800)
+
+
+def test_branches_whose_values_noise_hides_are_named():
+    class Release:
+        domain, model = DOMAIN, MODEL
+        details = {"not_distinguished": {"code": ("x", "w")}}  # noqa: RUF012
+        project = staticmethod(MODEL.project)
+
+    found = levels_section(Release(), DOMAIN, {})
+    assert "In 1 of 2 groups of code@block, noise hides" in found
+    assert re.search(r"<summary>x: [^<]* \(2 values, not told apart\)", found)
+    assert found.count("not told apart") == 1
+    assert "noise hides" not in levels_section(MODEL, DOMAIN, {})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pgmest._base.widths import joined
-from pgmest.errors import PgmestError, percent_text, plural
+from pgmest.errors import PgmestError, listed, percent_text, plural
 from pgmest.evaluation.level_errors import level_errors
 from pgmest.evaluation.reports.margins import BASIS, NORMAL_95, typical_error
 from pgmest.evaluation.reports.page import bullets, details, paragraph, section, table
@@ -22,6 +22,8 @@ from pgmest.workloads import Projectable
 
 MOST_LEAVES = 3000
 """The tree of an attribute with more values than this is shown without them."""
+EVEN = "not_distinguished"
+"""The key of `Result.details` with the branches whose values have even shares, since noise hides their differences."""
 MOST_OPEN = 30
 """A coarsest level with more groups than this is folded as a whole."""
 
@@ -81,8 +83,24 @@ def levels_section(
         )
         parts.append(table(("level", "groups", "alone", "with another attribute, on average"), errors))
     for name, tree in domain.hierarchies.items():
-        parts.append(_tree(source, model, domain, tree, labels.get(name), real))
+        even = frozenset(getattr(source, "details", {}).get(EVEN, {}).get(name, ()))
+        parts += _even(domain, tree, even)
+        parts.append(_tree(source, model, domain, tree, labels.get(name), real, even))
     return section("Levels of areas and codes", *parts)
+
+
+def _even(domain: Domain, tree: Hierarchy, even: Collection[str]) -> list[str]:
+    """Return the branches of the lowest level whose values cannot be told apart, in words."""
+    level = tree.names[-1]
+    several = np.bincount(tree.groups(level)) > 1
+    found = [text for text, some in zip(tree.texts(level), several, strict=True) if some and text in even]
+    if not found:
+        return []
+    named = joined((f"{tree.attribute}{SEPARATOR}{level}",), domain)
+    text = f"In {len(found):,} of {plural(int(several.sum()), 'group')} of {named}, noise hides how the values differ"
+    return [
+        paragraph(f"{text}: they have even shares of their group, or those of public data. {listed(found, MOST_OPEN)}")
+    ]
 
 
 def _names(tree: Hierarchy) -> list[str]:
@@ -130,8 +148,9 @@ def _tree(
     tree: Hierarchy,
     labels: Sequence[str] | None,
     real: Projectable | None,
+    even: Collection[str],
 ) -> str:
-    """Return the tree of an attribute, of which groups open to their members."""
+    """Return the tree of an attribute, whose groups open to their members."""
     names = _names(tree) if tree.values <= MOST_LEAVES else _names(tree)[:-1]
     counts = [_counts(source, model, domain, name, real) for name in names]
     groups = [tree.groups(level) for level in tree.names] + [np.arange(tree.values)]
@@ -143,8 +162,10 @@ def _tree(
         if depth == len(names) - 1:
             return bullets(lines.values())
         inner = {one: codes[groups[depth][codes] == one] for one in found}
+        lowest = depth == len(tree.names) - 1
+        notes = {one: ", not told apart" if lowest and texts[depth][one] in even else "" for one in found}
         return "\n".join(
-            details(f"{text}  ({plural(len(inner[one]), 'value')})", shown(depth + 1, inner[one]))
+            details(f"{text}  ({plural(len(inner[one]), 'value')}{notes[one]})", shown(depth + 1, inner[one]))
             if len(inner[one]) > 1
             else bullets([text])
             for one, text in lines.items()
