@@ -16,8 +16,9 @@ HEAD = f"""# PPSyn: Figures 2 to 9, and what the leak is worth
 Made by `python -m experiments.papers ppsyn`; not edited. Medians over the seeds that each table has; figures show
 their range. delta is {cells.DELTA:g}, junction trees are limited to 1 MB, noise is simulated.
 
-`{PUBLISHED}` is Algorithms 1 to 4 as published (T = 16 per attribute, eta 0.7), which read
-partitions and budgets off the true counts; `PPSyn` is the private redesign.
+`{PUBLISHED}` is Algorithms 1 to 4 (T = 16 per attribute, eta 0.7), which read partitions and
+budgets off the true counts, with AIM's candidates and weights of 1 / sigma^2; `PPSyn` is the private redesign. AIM, MST
+and PrivMRF end in `mirror_flow`, which makes them better than their papers' forms; those are in a section below.
 The workload is the same for every mechanism: {problems.MARGINALS} random
 marginals of at most {problems.MAX_CELLS:,} cells (the paper states neither number). Errors are the paper's: l1 per
 record for the workload, the mean squared error of fractions for ranges ({problems.COMBINATIONS[3]} combinations of
@@ -42,6 +43,29 @@ SECTIONS: Sequence[tuple[str, str, str, str, str]] = (
     ("Figure 8: range error against eta", "eta", "eta", "ranges_3", "figure8.png"),
     ("Figure 9: workload error against d, BR2000, epsilon 0.1", "dimensions", "d", "workload_error", "figure9.png"),
 )
+
+LETTERS = f"""## To the letter, and the comparators as published
+
+*{cells.LETTER}* has the workload's marginals alone as candidates and weighs
+measurements by 1 / sigma (equation 6); `{PUBLISHED}` above has AIM's candidates, all
+marginals of these attributes, and 1 / sigma^2. *plain* mechanisms end at the optimum of the loss, as in their papers,
+not in `mirror_flow`, and the plain PrivMRF has no workload. On Loans, 8 of the 48 attributes are in none of the
+{problems.MARGINALS} marginals of the workload; all mechanisms here measure their one-way marginals. *named*: the ranges
+about attributes that the workload names. Budgets and seeds that a table does not have were not run.
+"""
+
+LETTER_ERRORS = {
+    "Workload error (Figure 3)": "workload_error",
+    "3-attribute ranges (Figure 4)": "ranges_3",
+    "3-attribute ranges, named": "ranges_3_named",
+    "5-attribute ranges (Figure 5)": "ranges_5",
+}
+
+EMPTY = f"""## How many ranges hold hardly a record
+
+The share with fewer than {problems.FEW} records, for each seed that draws them: {len(cells.RANGE_SEEDS)} seeds for five
+attributes. Prefixes are the same ranges, each from the first code on.
+"""
 
 LEAK = f"""## What the leak is worth
 
@@ -78,6 +102,18 @@ def write(how: Run) -> None:
             parts.append(f"## {title}\n\n{markdown(table, across, value)}\n")
             if picture:
                 parts.append(f"![{title}](ppsyn/{picture})\n")
+    if (folder / "letter.csv").is_file():
+        table = pd.read_csv(folder / "letter.csv")
+        parts.append(LETTERS)
+        for title, value in LETTER_ERRORS.items():
+            parts.append(f"**{title}**\n\n{markdown(table, 'epsilon', value)}\n")
+        parts.append(f"**5-attribute ranges that other seeds drew, and prefixes**\n\n{drawn_again(table)}\n")
+    if (folder / "ranges.csv").is_file():
+        parts.append(f"{EMPTY}\n{emptiness(pd.read_csv(folder / 'ranges.csv'))}\n")
+    if (folder / "loans_eta.csv").is_file():
+        table = pd.read_csv(folder / "loans_eta.csv")
+        parts.append("## Figures 7c and 8c: Loans, epsilon 0.5, to the letter, with three values of eta\n")
+        parts += [markdown(table, "eta", value) + "\n" for value in ("workload_error", "ranges_3")]
     if (folder / "leak.csv").is_file():
         table = pd.read_csv(folder / "leak.csv")
         parts += [LEAK, markdown(table, "epsilon", "workload_error"), "\n" + finding(table)]
@@ -87,7 +123,8 @@ def write(how: Run) -> None:
 
 def markdown(table: pd.DataFrame, across: str, value: str) -> str:
     """Medians, a row for each table and mechanism, a column for each value of `across`."""
-    order = {name: place for place, name in enumerate(["real records", *LEAKS, *MECHANISMS, cells.INDEPENDENT])}
+    known = ["real records", *LEAKS, cells.LETTER, *cells.PLAIN, *MECHANISMS, cells.INDEPENDENT]
+    order = {name: place for place, name in enumerate(known)}
     medians = table.groupby(["table", "mechanism", across])[value].median().unstack(across)
     medians = medians.loc[sorted(medians.index, key=lambda key: (key[0], order[key[1]]))]
     header = ["table", "mechanism", *(f"{across} {point:g}" for point in medians.columns), "seeds"]
@@ -98,6 +135,43 @@ def markdown(table: pd.DataFrame, across: str, value: str) -> str:
         cells_ = ["" if pd.isna(number) else f"{number:.3g}" for number in values]
         seeds = "5 folds" if counts is None else _span(counts[key])
         lines.append("| " + " | ".join([name, mechanism, *cells_, seeds]) + " |")
+    return "\n".join(lines)
+
+
+def drawn_again(table: pd.DataFrame) -> str:
+    """For each table, budget and draw of ranges the median error of the letter and of the best other mechanism."""
+    lines = [
+        "| table | epsilon | draws | to the letter is best in | median ratio to the best other |",
+        "|---|---:|---|---|---:|",
+    ]
+    for (name, epsilon), rows in table.groupby(["table", "epsilon"]):
+        for kind in ("ranges", "prefixes"):
+            found = letter_against_others(rows, [f"{kind}_5_of_{seed}" for seed in cells.RANGE_SEEDS])
+            if len(found):
+                best = f"{int((found <= 1).sum())} of {len(found)}"
+                lines.append(f"| {name} | {epsilon:g} | {kind} | {best} | {found.median():.2f} |")
+    return "\n".join(lines)
+
+
+def letter_against_others(
+    rows: pd.DataFrame, values: Sequence[str], others: Sequence[str] = tuple(cells.PLAIN)
+) -> pd.Series:
+    """Return, for each of the errors, the letter's median over that of the best other mechanism."""
+    medians = rows.groupby("mechanism")[list(values)].median()
+    if cells.LETTER not in medians.index or not set(others) <= set(medians.index):
+        return pd.Series(dtype=float)
+    return medians.loc[cells.LETTER] / medians.loc[list(others)].min()
+
+
+def emptiness(table: pd.DataFrame) -> str:
+    """The shares of ranges with hardly a record, over the seeds."""
+    lines = ["| table | attributes | boxes | prefixes |", "|---|---:|---|---|"]
+    for (name, attributes), rows in table.groupby(["table", "attributes"]):
+        shares = [
+            ", ".join(f"{value:.0%}" for value in rows.loc[rows["prefixes"] == prefixes, "below"])
+            for prefixes in (False, True)
+        ]
+        lines.append(f"| {name} | {attributes} | {shares[0]} | {shares[1]} |")
     return "\n".join(lines)
 
 

@@ -12,7 +12,9 @@ from experiments.ppsyn.published import (
     TrueMarginals,
     exponential_mechanism,
     uniform_estimate,
+    weighed_by_stddev,
 )
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms import Independent
 from pgmest.mechanisms.ppsyn.partitions import Partition
 from pgmest.privacy import AddRemove, Replace, Rho
@@ -131,3 +133,32 @@ def test_the_published_form_learns_the_workload():
     alone = Independent(rho=0.1, backend="simulation").fit(CENSUS, workload, seed=0)
     errors = [pg.evaluation.workload_error(CENSUS, one, pairs, norm="tv", per="record") for one in (fitted, alone)]
     assert errors[0] < 0.6 * errors[1]
+
+
+def letter(**parameters):
+    return PPSynAsPublishedNotPrivate(
+        rho=0.5, rounds=3, backend="simulation", candidates="workload", weights="stddev", **parameters
+    )
+
+
+def test_the_letter_measures_marginals_of_the_workload_only():
+    """Of a workload of pairs and a triple the closure has all pairs of the triple, too; W has not."""
+    workload = [("a", "b", "c"), ("b", "a")]
+    domain = pg.Domain({name: 3 for name in "abc"})
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 3000)
+    data = pg.Dataset.from_codes([first, first, np.where(rng.random(3000) < 0.2, 0, first)], domain)
+    chosen = letter().fit(data, workload, seed=0, progress=False).details["chosen"]
+    assert set(map(frozenset, chosen)) <= {frozenset("abc"), frozenset("ab")}
+    closure = PPSynAsPublishedNotPrivate(rho=0.5, rounds=3, backend="simulation")
+    sizes = {len(clique) for clique in closure.fit(data, workload, seed=0, progress=False).details["chosen"]}
+    assert min(sizes) < 3
+
+
+def test_the_letter_weighs_by_one_over_sigma():
+    """Equation 6: the minimum of sum_i ||M(p) - y_i||^2 / sigma_i is the mean of the y_i with weights 1 / sigma_i."""
+    taken = [LinearMeasurement([80.0, 20.0], "a", 1.0), LinearMeasurement([40.0, 60.0], "a", 4.0)]
+    by_sigma = pg.estimate([weighed_by_stddev(one) for one in taken], {"a": 2}, total=100.0, tolerance=1e-9)
+    np.testing.assert_allclose(by_sigma.project("a").values, [(80 + 40 / 4) / 1.25, (20 + 60 / 4) / 1.25], rtol=1e-4)
+    by_variance = pg.estimate(taken, {"a": 2}, total=100.0, tolerance=1e-9).project("a").values
+    np.testing.assert_allclose(by_variance, [(80 + 40 / 16) / 1.0625, (20 + 60 / 16) / 1.0625], rtol=1e-4)
