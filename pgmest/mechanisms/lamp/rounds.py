@@ -58,9 +58,8 @@ def evidence_of(
 ) -> Evidence:
     """Return the evidence from all measurements, invariants, public tables of `public_pairs`, and structural zeros."""
     total, _ = total_of(curator)
-    return Evidence.of(
-        [*known_tables(curator), *curator.measurements], curator.domain, total, public, public_pairs, possible
-    )
+    known = [*known_tables(curator), *(curator.known_branches if isinstance(curator, OrderedCurator) else ())]
+    return Evidence.of([*known, *curator.measurements], curator.domain, total, public, public_pairs, possible)
 
 
 def total_of(curator: Curator) -> tuple[float, float]:

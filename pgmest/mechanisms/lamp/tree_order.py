@@ -18,6 +18,7 @@ from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.held_records import KNOWN_STDDEV
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.privacy.budgets import Budget
@@ -133,6 +134,10 @@ class TreeOrder:
             return LinearMeasurement.exact(measurement.values, measurement.clique, query)
         return replace(measurement, query=query)
 
+    def factor(self, name: str, matrix: MatrixQuery) -> MatrixQuery:
+        """Return a query about an attribute as one about its ordered codes."""
+        return self._moved(name, matrix, self.orders)
+
     def _moved(self, name: str, factor: Any, known: Mapping[str, np.ndarray]) -> MatrixQuery:
         """Return a query with its columns taken in another order."""
         if name not in known:
@@ -179,6 +184,19 @@ class OrderedCurator:
     def invariants(self) -> tuple[LinearMeasurement, ...]:
         """The invariants, about codes in the order of the domain."""
         return self.curator.invariants
+
+    @cached_property
+    def known_branches(self) -> list[LinearMeasurement]:
+        """The invariants about branches of single attributes, as answers of very little noise about ordered codes."""
+        found = []
+        for one in self.curator.invariants:
+            name = one.clique[0] if len(one.clique) == 1 else ""
+            exact = name in self.domain.hierarchies and bool(one.exact_rows.all())
+            if exact and isinstance(one.query, MatrixQuery | Kron) and self.curator.known(one.clique) is None:
+                matrix = one.query.matrices[0] if isinstance(one.query, Kron) else one.query
+                query = Kron({name: self.order.factor(name, matrix)})
+                found.append(LinearMeasurement(one.values, one.clique, KNOWN_STDDEV, query))
+        return found
 
     def known(self, clique: Clique) -> Factor | None:
         """Return the table of ordered codes that invariants determine, or None."""

@@ -14,6 +14,7 @@ from pgmest import zeros
 from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate
+from pgmest.mechanisms.lamp.rounds import evidence_of
 from pgmest.mechanisms.lamp.tree_counts import TreeAnswers, level_parts, levels_together
 from pgmest.mechanisms.lamp.tree_order import TreeOrder
 
@@ -104,6 +105,20 @@ def test_details_name_the_branches_whose_codes_cannot_be_distinguished():
     details = [run.fit(data, [("code",)], seed=seed, progress=False).details["not_distinguished"] for seed in range(8)]
     assert all("B" not in found["code"] for found in details)
     assert any(found["code"] == ("A",) for found in details)
+
+
+def test_invariants_about_branches_are_answers_about_the_codes():
+    data = mixed(records())
+    chapters = pg.LinearMeasurement.exact(data.project("code@chapter").values, ("code@chapter",))
+    options: dict[str, Any] = {"backend": "simulation", "invariants": [chapters]}
+    curator = TreeOrder.of(data.domain).curator(pg.privacy.Curator(data, pg.privacy.Rho(1e-4), **options))
+    (known,) = curator.known_branches
+    assert known.query.matrices[0].groups.tolist() == CHAPTER.tolist()
+    curator.measure_all([("code",)], curator.budget, weights=[1.0], queries=[None])
+    found = evidence_of(curator).counts("code")
+    assert np.allclose(np.bincount(CHAPTER, found), chapters.values, atol=1)
+    result = pg.mechanisms.LAMP(epsilon=1.0, delta=1e-9, **options).fit(data, seed=0, progress=False)
+    assert np.allclose(result.project("code@chapter").values, chapters.values)
 
 
 def test_interrupted_runs_have_the_codes_of_the_domain():
