@@ -22,8 +22,9 @@ from pgmest.workloads import Workload
 
 DRAFT = Effort(20_000, 1, 8)
 """The effort for families between rounds."""
-BETTER = Effort(20_000, 1, 12)
-"""The effort for the families from which the last ratios of averages to lengths are taken."""
+BETTER = Effort(100_000, 1, 12)
+"""The effort for the families from which the last ratios of averages to lengths are taken: where noise is small, the
+ratios of few families would be the largest error."""
 FINAL = Effort(None, 2, 12)
 """The effort for the families of the result."""
 
