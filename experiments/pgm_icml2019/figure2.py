@@ -178,7 +178,7 @@ ARRAYS = {"multiplicative weights": 2, "LSMR": 8}
 made from."""
 MEMORY, PAPERS_MEMORY = 6e9, 16e9
 """Bytes: of ours to be used, and of the paper's computer."""
-ITERATIONS, ROUNDS, ONCE = 30, 5, 10**7
+ITERATIONS, ROUNDS, ONCE = 30, 3, 10**7
 """Vectors of at least so many cells are timed once."""
 METHODS_B = ("PGM", "multiplicative weights", "LSMR")
 

@@ -170,11 +170,16 @@ def findings(once: pd.DataFrame) -> str:
         if row is not None
     ]
     if known:
-        constants = [row for _, row in scanned if row is not None]
+        ours = _of(once, OURS)
         found.append(
             f"Which constant has its least after 200 iterations? The paper's K is {papers.constant:.3g}; with smaller "
-            f"ones (one seed), {'; '.join(known)}. Ours, the largest entry of Q^T Q, which suffices in the geometry of "
-            f"the entropy, is K / {papers.constant / constants[-1].constant:.0f}."
+            f"ones (one seed), {'; '.join(known)}."
+            + (
+                ""
+                if ours is None
+                else " Ours, the largest entry of Q^T Q, which suffices in the geometry of the entropy, is "
+                f"K / {papers.constant / ours.constant:.0f}."
+            )
         )
     authors = _of(once, AUTHORS)
     if authors is not None:
