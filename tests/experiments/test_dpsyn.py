@@ -10,6 +10,7 @@ from experiments.dpsyn import baselines, noise
 from experiments.dpsyn.design import FIRE, FIRE30, Design
 from experiments.dpsyn.pipeline import measure
 from pgmest.evaluation import density_score
+from pgmest.mechanisms.priview.design import cover, random_views, subsets_of
 
 
 @pytest.mark.parametrize("panel", noise.PANELS)
@@ -92,3 +93,14 @@ def test_the_baselines_have_the_noise_of_all_marginals_together():
         variances[name] = np.var([one[1, 0] for one in made])
     assert variances["direct"] == pytest.approx(2 * (253 / 2) ** 2, rel=0.15)
     assert variances["fourier"] == pytest.approx(4 * 2 * (277 / 2) ** 2 / 16, rel=0.15)
+
+
+def test_random_views_leave_pairs_out():
+    """On 23 binary attributes, somewhat more random views of eight than the design has cover fewer pairs."""
+    domain = pg.Domain({f"a{place}": 2 for place in range(23)})
+    pairs = subsets_of([domain.attributes], domain, 2)
+    design = cover(domain, pairs, 2**8)
+    for seed in range(3):
+        views = random_views(domain, list(domain), 2**8, len(design), np.random.default_rng(seed))
+        assert sum(any(pair <= set(view) for view in views) for pair in pairs) < 0.9 * len(pairs)
+    assert all(any(pair <= set(view) for view in design) for pair in pairs)
