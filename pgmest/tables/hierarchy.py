@@ -288,7 +288,7 @@ def _numbered(name: str, given: Iterable[Any]) -> tuple[np.ndarray, tuple[str, .
     if any(value is None or value != value for value in values):
         raise ArgumentError.of(f"levels[{name!r}]", reprlib.repr(values), "a group for each value, without gaps")
     whole = all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values)
-    if whole and sorted({int(value) for value in values}) == list(range(int(max(values)) + 1)):
+    if whole and min(values) == 0 and len(set(values)) == int(max(values)) + 1:
         numbers, labels = np.array(values, dtype=np.int64), None
     else:
         places: dict[str, int] = {}

@@ -38,6 +38,12 @@ def test_prefixes_name_the_groups_of_codes():
     assert repr(tree) == "Hierarchy of 'diagnosis': 6 values in 3 chapter > 4 block"
 
 
+def test_groups_may_be_named_by_large_numbers():
+    tree = pg.Hierarchy("block", {"tract": [36061000100, 36061000100, 36047000200], "part": [10**15, 0, 1]})
+    assert tree.labels["tract"] == ("36061000100", "36047000200")
+    assert dict(tree.sizes) == {"tract": 2, "part": 3}
+
+
 @given(trees())
 def test_every_group_lies_in_one_parent_and_is_a_range_in_the_order_of_the_tree(tree: pg.Hierarchy):
     for above, below in zip(tree.names, tree.names[1:], strict=False):
