@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.losses.dual_query import DualQueryTranscript
 from pgmest.losses.query_rows import QueryRows
 from pgmest.mechanisms.dual_query.best_record import WeightedCell
-from pgmest.privacy.exponential import LEAST_POWER, CountExponents
+from pgmest.privacy.exponential import LEAST_POWER, MOST_EXPONENT, CountExponents
 from pgmest.tables.domain import Clique
 
 RATE_BITS = 28
@@ -33,6 +34,9 @@ class Game:
         total: N, the number of records.
         steps: the planned number of steps.
         units: the power of two that makes all entries integers.
+
+    Raises:
+        ArgumentError: the exponents would not be 64-bit integers.
     """
 
     def __init__(self, rows: QueryRows, eta: float, total: float, steps: int, units: int = 1):
@@ -41,6 +45,11 @@ class Game:
         bits = max(8, min(RATE_BITS, 60 - math.frexp(counted)[1] - steps.bit_length()))
         self.unit_power = min(0, max(LEAST_POWER, math.frexp(eta / counted)[1] - bits))
         self.rate = max(1, math.floor(math.ldexp(eta / counted, -self.unit_power) * (1 - ROUNDING)))
+        if self.rate * counted * steps > 4 * MOST_EXPONENT:
+            raise ArgumentError(
+                f"DualQuery's exponents for {total:.3g} records and {steps} steps exceed 64 bits: take fewer steps, or "
+                "another mechanism."
+            )
         self._eta, self._total = math.ldexp(self.rate, self.unit_power) * counted, total
         self._records: list[list[int]] = []
         self._taken = np.zeros(rows.count)  # the sum of the synthetic records' answers to each query

@@ -235,7 +235,7 @@ def test_weights_have_no_effect_and_a_warning_says_so():
 @pytest.mark.parametrize(
     ("item", "error", "text"),
     [
-        (Item("a", np.zeros((2, 3))), ArgumentError, "no query that is not zero"),
+        (Item(("a", "b", "c"), np.zeros((2, 24))), ArgumentError, "no query that is not zero"),
         (Item("a", aslinearoperator(np.ones((2, 3)))), QueryError, "its matrix, dense or sparse"),
         (Item("a", np.full((2**21 + 1, 3), 1.0)), ArgumentError, "queries at most"),
     ],
@@ -269,3 +269,10 @@ def test_huge_counts_saturate_instead_of_overflowing():
     data = dataset([[0, 0, 0]] * 1000)
     counts = exponential.CountExponents((("b",),), 2**59, np.zeros(2, np.int64), (None,))(data)
     assert counts[0] == counts.max() == -counts.min() > 2**60
+
+
+def test_exponents_that_exceed_64_bits_are_refused():
+    rows = WorkloadRows.of(DOMAIN, Workload((Item("b", [[0.3, 1.0]]),)))
+    assert Game(rows.rows, eta=1.0, total=1e9, steps=100, units=rows.units).rate > 1
+    with pytest.raises(ArgumentError, match="exponents for 1e\\+15 records and 100 steps exceed 64 bits"):
+        Game(rows.rows, eta=1.0, total=1e15, steps=100, units=rows.units)
