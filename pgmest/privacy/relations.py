@@ -91,19 +91,25 @@ class Relation:
         """Return the number of steps of this relation that join any two tables that another one relates.
 
         - With the same unit, 1: both relate tables that differ in all rows of one person.
-        - `AddRemove(a)` to `AddRemove(b)`, and `Replace(a)` to `Replace(b)`: ceil(b / a).
+        - `AddRemove(a)` to `AddRemove(b)`, and `Replace(a)` to `Replace(b)`: ceil(b / a). If this relation fixes
+          `invariants` and b > a, one table of the other's must have all of their attributes: then each record is
+          replaced by one of the same cell. Otherwise None, as records may have to be replaced together.
         - `AddRemove(a)` to `Replace(b)`: 2 ceil(b / a), since the rows are removed first and others added then.
         - `Replace` to `AddRemove`, rows to a unit, a unit to rows, and one unit to another: None, as no number of steps
           suffices, or none is known. The same holds if a table of `invariants` is protected there.
         """
-        held = [set(clique) for clique in other.invariants]
-        if not all(any(set(clique) <= whole for whole in held) for clique in self.invariants):
+        fixed, held = ([set(clique) for clique in one.invariants] for one in (self, other))
+        if isinstance(other.neighbors, Replace):
+            held.append(set())  # the number of records is the same
+        if not all(any(clique <= whole for whole in held) for clique in fixed):
             return None
         if self.unit is not None or other.unit is not None:
             return 1 if self.unit == other.unit else None
         if isinstance(self.neighbors, Replace) and not isinstance(other.neighbors, Replace):
             return None
         steps = -(-other.neighbors.records // self.neighbors.records)
+        if steps > 1 and not any(set().union(*fixed) <= clique for clique in [set(), *held]):
+            return None
         return steps if type(self.neighbors) is type(other.neighbors) else 2 * steps
 
     def steps_on(self, other: Relation, path: object) -> int:

@@ -61,6 +61,42 @@ def test_so_many_steps_join_any_two_tables(run, ledger):
     assert most == (math.inf if steps is None else steps)
 
 
+CELLS = list(itertools.product(range(2), repeat=2))
+PAIRS = [table for table in itertools.product(range(4), repeat=4) if sum(table) <= 3]
+"""All tables of at most three rows with two attributes of two values, as counts of the cells."""
+FIXED = [(), ((),), (("a",),), (("a",), ("b",)), (("a", "b"),), (("a",), ("a", "b"))]
+
+
+def cliques_agree(one, two, invariants):
+    """Return whether the marginals of two tables of `PAIRS` agree."""
+    counts = np.array([one, two]).reshape(2, 2, 2)
+    dropped = [tuple(1 + axis for axis, name in enumerate("ab") if name not in clique) for clique in invariants]
+    return all(np.array_equal(*counts.sum(axis=axes)) for axes in dropped)
+
+
+@pytest.mark.parametrize("records", [(1, 2), (1, 3), (2, 2), (2, 3)], ids=str)
+def test_so_many_steps_join_any_two_tables_that_agree_on_invariants(records):
+    """Two rows may have to be replaced together, such that the marginals of both attributes stay as they are."""
+    for ran, held in itertools.product(FIXED, repeat=2):
+        run, ledger = Relation(Replace(records[0]), None, ran), Relation(Replace(records[1]), None, held)
+        near = {
+            one: [two for two in PAIRS if related(one, two, run.neighbors) and cliques_agree(one, two, ran)]
+            for one in PAIRS
+        }
+        most = 0
+        for start in PAIRS:
+            found, waiting = {start: 0}, deque([start])
+            while waiting:
+                table = waiting.popleft()
+                waiting.extend(two for two in near[table] if two not in found)
+                found = {**{two: found[table] + 1 for two in near[table]}, **found}
+            ends = [two for two in PAIRS if related(start, two, ledger.neighbors) and cliques_agree(start, two, held)]
+            most = max([most, *(found.get(two, math.inf) for two in ends if two != start)])
+        steps = run.steps_to(ledger)
+        assert most <= (math.inf if steps is None else steps), (ran, held)
+        assert records[0] > 1 or steps is not None or most in (0, math.inf), (ran, held)
+
+
 def test_units_are_never_converted():
     rows, patients, houses = Relation(AddRemove()), Relation(AddRemove(8), "patient"), Relation(AddRemove(8), "house")
     for one, two in itertools.permutations((rows, patients, houses), 2):
