@@ -24,7 +24,6 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.contradiction import check_facts
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.unprotected import Invariant, name_of, named_tables
-from pgmest.queries.levels import named_levels
 from pgmest.sampling.facts import Facts
 from pgmest.tables.domain import Clique, Domain
 
@@ -120,21 +119,6 @@ def neighbors_beside(relation: Neighbors, invariants: Iterable[Invariant], data:
         )
     assert isinstance(relation, AddRemove)
     return Replace(relation.records)
-
-
-def check_names(invariants: Iterable[Invariant], domain: Domain) -> tuple[Invariant, ...]:
-    """Return the invariants after checking that they fit the domain and each other, before a budget is spent.
-
-    Raises:
-        UnknownAttributeError, DuplicateAttributeError, MeasurementShapeError, QueryError: one does not fit the domain.
-    """
-    found = tuple(invariants)
-    for one in found:
-        if isinstance(one, LinearMeasurement):
-            one.without_levels(domain).check(domain)
-        else:
-            named_levels(domain, one)
-    return found
 
 
 def check_consistent(

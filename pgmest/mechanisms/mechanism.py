@@ -23,7 +23,7 @@ from pgmest.errors import ArgumentError, PgmestError
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.duration import announce
-from pgmest.mechanisms.invariants import check_consistent, check_names, invariants_of, neighbors_beside
+from pgmest.mechanisms.invariants import check_consistent, invariants_of, neighbors_beside
 from pgmest.mechanisms.known_zeros import check_possible
 from pgmest.mechanisms.notices import warn_of_budget, warn_of_workload
 from pgmest.mechanisms.parameters import (
@@ -46,7 +46,7 @@ from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace, neighbors_of
-from pgmest.privacy.unprotected import Invariant
+from pgmest.privacy.unprotected import Invariant, check_names
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Workload, as_workload
 

@@ -34,7 +34,7 @@ from pgmest.privacy.payment import Payment
 from pgmest.privacy.relations import Relation, relation_of
 from pgmest.privacy.requests import Question, Request
 from pgmest.privacy.tracebacks import without_frames
-from pgmest.privacy.unprotected import Invariant, Invariants, named_tables
+from pgmest.privacy.unprotected import Invariant, Invariants, check_names, named_tables, public_json
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -107,18 +107,19 @@ class Account(OneProcess):
             raise ArgumentError.of(
                 "neighbors", self.neighbors, "Replace(...): neighbors agree on the tables that are read exactly"
             )
-        with without_frames():
-            self._invariants = Invariants(listed, self._data)
-        self.ledger: Ledger = Ledger(budget, threshold_delta, promise, self._invariants.unprotected)
+        check_names(listed, data.domain)
+        self.ledger: Ledger = Ledger(budget, threshold_delta, promise)
         self._spent_before: Budget = self.ledger.total
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
         relation = relation_of(self.neighbors, data, named_tables(listed))
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "unit": relation.unit, "backend": backend}
         if listed:
-            run["invariants"] = [one.to_json() for one in self._invariants.unprotected]
+            run["invariants"] = list(map(public_json, listed))
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
         self._run = self._begin(ledger, relation, label)
+        self._invariants = self._read(listed)
+        self.ledger.unprotected = self._invariants.unprotected
         self._payment = Payment(self.ledger, planned, self._journal, self._run)
 
     @property
@@ -259,6 +260,15 @@ class Account(OneProcess):
         except BaseException:
             if self._journal is not None:
                 self._journal.close()
+            raise
+
+    def _read(self, invariants: tuple[Invariant, ...]) -> Invariants:
+        """Return the invariants with their answers, once the ledger of the dataset has accepted the run."""
+        try:
+            with without_frames():
+                return Invariants(invariants, self._data)
+        except BaseException:
+            self.close()
             raise
 
     def _affordable(self, spend: Any, label: str) -> Budget:

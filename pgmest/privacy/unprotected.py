@@ -8,6 +8,7 @@ invariants everything else that a run computes is private (subspace differential
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,8 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import plural
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries.levels import without_levels
-from pgmest.tables.domain import Clique
+from pgmest.queries.levels import named_levels, without_levels
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 Invariant = LinearMeasurement | Clique
@@ -36,6 +37,30 @@ def name_of(clique: Iterable[str]) -> str:
 def named_tables(invariants: Iterable[Invariant]) -> tuple[Clique, ...]:
     """Return the names of the tables that are read from the records."""
     return tuple(one for one in invariants if not isinstance(one, LinearMeasurement))
+
+
+def check_names(invariants: Iterable[Invariant], domain: Domain) -> tuple[Invariant, ...]:
+    """Return the invariants after checking that they fit the domain, before a record is read.
+
+    Raises:
+        UnknownAttributeError, DuplicateAttributeError, MeasurementShapeError, QueryError: one does not fit the domain.
+    """
+    found = tuple(invariants)
+    for one in found:
+        if isinstance(one, LinearMeasurement):
+            one.without_levels(domain).check(domain)
+        else:
+            named_levels(domain, one)
+    return found
+
+
+def public_json(invariant: Invariant) -> dict[str, Any]:
+    """Return what is public of an invariant before a record is read, as JSON values: its table, or a digest."""
+    if not isinstance(invariant, LinearMeasurement):
+        return {"table": list(invariant), "given": False}
+    ends = [np.asarray(end, dtype=np.float64).tobytes() for end in (invariant.low, invariant.high)]
+    digest = hashlib.sha256(repr(invariant).encode() + b"".join(ends)).hexdigest()[:16]
+    return {"table": list(invariant.clique), "given": True, "digest": digest}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import math
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ import pgmest as pg
 from pgmest import transforms, zeros
 from pgmest.errors import (
     ArgumentError,
+    BudgetExceeded,
     DuplicateAttributeError,
     LedgerError,
     MeasurementShapeError,
@@ -23,7 +25,7 @@ from pgmest.mechanisms.invariants import HELD, INVARIANTS
 from pgmest.mechanisms.kept_pairs import KeptPairs
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.registry import mechanism_names
-from pgmest.privacy import AddRemove, Curator, DatasetLedger, Epsilon, Replace, Rho
+from pgmest.privacy import AddRemove, Curator, DatasetLedger, Epsilon, Replace, Rho, unprotected
 from pgmest.privacy.statement import PrivacyStatement
 
 DOMAIN = pg.Domain({"region": 6, "sex": 2, "age": 5, "work": 3})
@@ -243,6 +245,25 @@ def test_a_ledger_of_a_dataset_charges_only_runs_whose_tables_it_does_not_protec
     with pytest.raises(ArgumentError, match="as many records"):
         DatasetLedger.create(tmp_path / "no", Rho(1.0), invariants=[("region",)], neighbors=AddRemove())
     for ledger in ledgers.values():
+        ledger.close()
+
+
+def test_no_record_is_read_for_a_run_that_a_ledger_refuses(tmp_path, monkeypatch):
+    """Neither is anything of what is read in the first line of a journal, which is written before."""
+    ledgers = (
+        DatasetLedger.create(tmp_path / "other", Rho(1.0)),
+        DatasetLedger.create(tmp_path / "poor", Rho(0.01), invariants=[("region",)]),
+    )
+    first = []
+    for data in (DATA, DATA.take(range(1, 700))):  # one has a region with a single record
+        path = tmp_path / f"journal {data.records}"
+        Curator(data, Rho(0.1), neighbors=Replace(), invariants=[("region",)], journal=path).close()
+        first.append(json.loads(path.read_text().splitlines()[0])["invariants"])
+    assert first[0] == first[1] == [{"table": ["region"], "given": False}]
+    monkeypatch.setattr(unprotected, "read_exactly", lambda *_: pytest.fail("records were read"))
+    for ledger in ledgers:
+        with pytest.raises((LedgerError, BudgetExceeded)):
+            Curator(DATA, Rho(0.1), neighbors=Replace(), invariants=[("region",)], ledger=ledger)
         ledger.close()
 
 
