@@ -262,10 +262,19 @@ PAPER = Paper(
             "the excerpts of the fire calls do not have these two attributes",
             REPORT,
         ),
-        statement(
-            "section 5.1", "density score of the pipeline", "rises with epsilon", _score("fire", "density"), REPORT
+        *(
+            statement(
+                "section 5.1",
+                f"{what} score of the pipeline",
+                "rises with epsilon",
+                _score("fire", score),
+                REPORT,
+                because="GUM as published is far from its tables after 40 iterations, the more the more they are: with "
+                "our form of GUM the score rises",
+                tested="python -m experiments.papers dpsyn --step scores",
+            )
+            for what, score in (("density", "density"), ("range", "ranges"))
         ),
-        statement("section 5.1", "range score of the pipeline", "rises with epsilon", _score("fire", "ranges"), REPORT),
         statement(
             "section 5.1",
             "Gini index and pay gap, on the survey's excerpt instead of the census of 1940",
