@@ -10,7 +10,7 @@ import numpy as np
 from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction
 from pgmest.mechanisms.lamp.groups import branches
-from pgmest.mechanisms.lamp.tree_counts import level_parts
+from pgmest.mechanisms.lamp.tree_counts import level_parts, measured_levels
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
@@ -88,7 +88,7 @@ class InitialMeasurements:
         groups = branches(self.domain, clique[0]) if clique else ()
         if not groups:
             return []
-        levels = [np.arange(self.domain[clique[0]]), *groups]
+        levels = measured_levels(groups, self.domain[clique[0]])[::-1]
         return list(zip(levels, level_parts(levels, self.noise_model.power).tolist(), strict=True))
 
     def query(self, clique: Clique) -> Kron | None:

@@ -34,7 +34,7 @@ from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
 from pgmest.mechanisms.lamp.small_budgets import AGAIN, DEPENDENCE_WEIGHT, is_small
-from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together
+from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together, measured_levels
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
@@ -240,9 +240,8 @@ class Rounds(ScoredRounds):
         return together or list(self.levels[name])
 
     def _tree(self, name: str) -> list[np.ndarray]:
-        """Return the branches of an attribute's codes at each level, and the codes; nothing without a tree."""
-        levels = branches(self.curator.domain, name)
-        return [*levels, np.arange(self.curator.domain[name])] if levels else []
+        """Return the levels of an attribute's tree that are measured by themselves; nothing without a tree."""
+        return measured_levels(branches(self.curator.domain, name), self.curator.domain[name])
 
     def _table_candidates(self) -> Iterable[CandidateMarginal]:
         """Yield the candidates for all pairs and triples with dependence."""

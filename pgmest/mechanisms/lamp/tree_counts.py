@@ -29,6 +29,19 @@ LEAST_VARIANCE = 1e-3
 """The smallest variance of a count before answers about groups, relative to that of the noise."""
 
 
+def measured_levels(levels: Sequence[np.ndarray], codes: int) -> list[np.ndarray]:
+    """Return the levels of a tree that are worth a measurement of their own, from the coarsest, and the codes.
+
+    A level with more than half as many groups as the next finer one is left out: sums of that one are as good. Nothing
+    is returned without levels.
+    """
+    kept = [np.arange(codes)]
+    for labels in levels[::-1]:
+        if 2 * (int(labels[-1]) + 1) <= int(kept[0][-1]) + 1:
+            kept.insert(0, labels)
+    return kept if levels else []
+
+
 def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
     """Return the parts of a share for each level of a tree that minimize the sum of their errors.
 

@@ -15,7 +15,7 @@ from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate
 from pgmest.mechanisms.lamp.rounds import evidence_of
-from pgmest.mechanisms.lamp.tree_counts import TreeAnswers, level_parts, levels_together
+from pgmest.mechanisms.lamp.tree_counts import TreeAnswers, level_parts, levels_together, measured_levels
 from pgmest.mechanisms.lamp.tree_order import TreeOrder
 
 BLOCK = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 4, 4])
@@ -207,6 +207,13 @@ def test_codes_without_a_signal_share_their_block_evenly_or_as_a_public_table_sa
     assert not told.distinguished.any()
     assert TreeAnswers(noisy, 25.0, groups, [labels], 400.0).distinguished[0]
     assert np.allclose(told.counts, np.r_[300 * public[:20] / 100, 100 * public[20:] / 100], rtol=0.02)
+
+
+def test_levels_with_nearly_as_many_groups_as_the_next_are_not_measured():
+    assert [int(labels[-1]) + 1 for labels in measured_levels([CHAPTER, BLOCK], 12)] == [5, 12]
+    halves = np.arange(12) // 2
+    assert [int(labels[-1]) + 1 for labels in measured_levels([CHAPTER, halves], 12)] == [3, 6, 12]
+    assert measured_levels([], 12) == []
 
 
 def test_shares_of_levels_minimize_the_sum_of_errors():
