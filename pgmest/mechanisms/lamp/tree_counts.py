@@ -30,7 +30,7 @@ LEAST_VARIANCE = 1e-3
 
 
 def measured_levels(levels: Sequence[np.ndarray], codes: int) -> list[np.ndarray]:
-    """Return the levels of a tree that are worth a measurement of their own, from the coarsest, and the codes.
+    """Return the levels of a tree to measure, from the coarsest, and the codes.
 
     A level with more than half as many groups as the next finer one is left out: sums of that one are as good. Nothing
     is returned without levels.
