@@ -37,6 +37,12 @@ CLOSE, CLOSE_TO_BOUND = 1e-6, 0.5
 """The largest share of the records by which a model may miss exact answers that it holds, and the largest number of
 records by which it may miss bounds, which only its records hold in whole numbers."""
 
+WITH_UNIT = (
+    "invariants that are read from the records cannot be combined with a unit of several rows a person: give the "
+    "public totals as pg.LinearMeasurement.exact(values, clique)."
+)
+"""The error about invariants beside a schema's unit, whose rows `Replace` does not cover."""
+
 ALLOWED = "a list of tuples of attributes, such as [('region',)], and of pg.LinearMeasurement.exact(...)"
 
 
@@ -101,7 +107,7 @@ def _counts_records(one: LinearMeasurement) -> bool:
     return bool(np.array_equal(whole, np.rint(whole)) and np.array_equal(sums, np.rint(sums)))
 
 
-def neighbors_beside(relation: Neighbors, invariants: Iterable[Invariant], data: Any) -> Neighbors:
+def neighbors_beside(relation: Neighbors, invariants: Iterable[Invariant], data: Any = None) -> Neighbors:
     """Return the neighboring relation of a run: tables with the same totals that are read have as many records.
 
     So if a table is read from the records, `AddRemove` becomes `Replace`.
@@ -113,10 +119,7 @@ def neighbors_beside(relation: Neighbors, invariants: Iterable[Invariant], data:
     if not named_tables(invariants) or isinstance(relation, Replace):
         return relation
     if getattr(data, "records_per_person", None) is not None:
-        raise ArgumentError(
-            "invariants that are read from the records cannot be combined with a unit of several rows a person: give "
-            "the public totals as pg.LinearMeasurement.exact(values, clique)."
-        )
+        raise ArgumentError(WITH_UNIT)
     assert isinstance(relation, AddRemove)
     return Replace(relation.records)
 

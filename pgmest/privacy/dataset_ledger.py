@@ -90,7 +90,8 @@ class DatasetLedger(OneProcess):
                 then protects all rows of a person, whatever `at_most` the schemas have; leave `neighbors` out.
             invariants: the tables that the ledger does not protect, by their attributes or levels, for runs with the
                 same `invariants=`. It then protects persons whose records are replaced by others such that these tables
-                stay as they are.
+                stay as they are. All runs must code these attributes alike; other hierarchies and numbers of values are
+                refused.
             table: the name of the table, for readers.
             threshold_delta: the delta that all runs together may spend on values that nobody listed
                 (`Curator.frequent`), besides the budget.
@@ -229,6 +230,8 @@ class DatasetLedger(OneProcess):
         with self._file.locked():
             known = self._account(name)
             if known is None:
+                for earlier in self.runs:
+                    own.check_codes(earlier.relation, self.path)
                 delta = {"delta": float(threshold_delta)} if threshold_delta else {}
                 begun = {"run": name, "label": label, "budget": amounts(budget), "relation": own.to_json(), **delta}
                 self._reserve(begun, label, budget, Fraction(threshold_delta), steps)

@@ -18,18 +18,21 @@ Rows and persons of a unit are never converted into each other: nobody has bound
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError, listed
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
 from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.unprotected import name_of
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 
 KINDS: dict[str, type[Neighbors]] = {"AddRemove": AddRemove, "Replace": Replace}
 MOST_STEPS = 1000
@@ -49,11 +52,13 @@ class Relation:
         neighbors: the neighboring relation of the records that are counted.
         unit: the column that tells persons apart, for runs whose schema has a `unit`; None if rows are protected.
         invariants: the tables on which both agree, since they are published exactly, by their attributes or levels.
+        codes: for a run, a digest of the groups of values of each attribute or level that its invariants name.
     """
 
     neighbors: Neighbors
     unit: str | None = None
     invariants: tuple[Clique, ...] = ()
+    codes: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return self._rows() + (f", with the same {listed(map(name_of, self.invariants))}" if self.invariants else "")
@@ -69,6 +74,7 @@ class Relation:
         """Return the relation as JSON values."""
         unit = {} if self.unit is None else {"unit": self.unit}
         fixed = {"invariants": list(map(list, self.invariants))} if self.invariants else {}
+        fixed |= {"codes": dict(self.codes)} if self.codes else {}
         return {"neighbors": type(self.neighbors).__name__, "records": self.neighbors.records, **unit, **fixed}
 
     @classmethod
@@ -81,8 +87,9 @@ class Relation:
         try:
             unit = values.get("unit")
             fixed = tuple(tuple(map(str, clique)) for clique in values.get("invariants", ()))
+            codes = tuple((str(name), str(digest)) for name, digest in values.get("codes", {}).items())
             if unit is None or isinstance(unit, str):
-                return cls(KINDS[values["neighbors"]](values["records"]), unit, fixed)
+                return cls(KINDS[values["neighbors"]](values["records"]), unit, fixed, codes)
         except (KeyError, TypeError, AttributeError, ArgumentError):
             pass
         raise ArgumentError.of("relation", values, "the neighbors, records and unit of a relation")
@@ -111,6 +118,21 @@ class Relation:
         if steps > 1 and not any(set().union(*fixed) <= clique for clique in [set(), *held]):
             return None
         return steps if type(self.neighbors) is type(other.neighbors) else 2 * steps
+
+    def check_codes(self, earlier: Relation, path: object) -> None:
+        """Check that names of attributes and levels mean the same as in an earlier run on the same ledger.
+
+        Raises:
+            LedgerError: if one means other values or groups: both runs together publish more than the ledger names.
+        """
+        known = dict(earlier.codes)
+        for name, digest in self.codes:
+            if known.get(name, digest) != digest:
+                raise LedgerError(
+                    f"{path}: an earlier run published '{name}' with other values or groups of them, and both tables "
+                    "together tell more than the ledger names. Take the same domain and hierarchies, or leave out "
+                    "invariants=."
+                )
 
     def steps_on(self, other: Relation, path: object) -> int:
         """Return the same number for a ledger of the relation `other`.
@@ -193,7 +215,19 @@ def converted(budget: Budget, ledger: Budget, label: str, steps: int = 1) -> Bud
 def relation_of(neighbors: Neighbors, data: Any, invariants: tuple[Clique, ...] = ()) -> Relation:
     """Return the relation of a run on these records: its neighbors, and the unit by which the records were bounded."""
     bounded = getattr(data, "records_per_person", None) is not None
-    return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None, invariants)
+    names = sorted({name for clique in invariants for name in clique})
+    codes = tuple((name, _digest(data.domain, name)) for name in names)
+    return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None, invariants, codes)
+
+
+def _digest(domain: Domain, name: str) -> str:
+    """Return a digest of the groups of an attribute or a level, whatever their numbers."""
+    level = domain.level(name)
+    size = domain[level.attribute]
+    groups = np.arange(size) if level.groups is None else np.asarray(level.groups)
+    first = np.full(int(groups.max()) + 1, size)
+    np.minimum.at(first, groups, np.arange(size))
+    return hashlib.sha256(first[groups].astype("<i8").tobytes()).hexdigest()[:16]
 
 
 def stated_relation(

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Any
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, SchemaError, listed, plural
 from pgmest.inference.exact.structural_zeros import zero_rules
+from pgmest.mechanisms.invariants import WITH_UNIT
 from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.privacy.unprotected import named_tables
 
 if TYPE_CHECKING:
     from pgmest.schema import Schema
 
 
 def with_schema(mechanism: Mechanism, schema: Schema) -> Mechanism:
-    """Return the mechanism with the schema's structural zeros and invariants besides its own."""
+    """Return the mechanism with the schema's structural zeros and invariants besides its own.
+
+    Raises:
+        ArgumentError: if tables are read from the records of a schema with a unit, or the mechanism holds none.
+    """
     rules = [*zero_rules(mechanism.structural_zeros), *zero_rules(schema.structural_zeros)]
     fixed = [*schema.invariants, *mechanism.invariants]
+    if schema.unit and named_tables(fixed):
+        raise ArgumentError(WITH_UNIT)
     return dataclasses.replace(mechanism, structural_zeros=rules, invariants=[*dict.fromkeys(fixed)] or None)
 
 

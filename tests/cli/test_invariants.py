@@ -70,6 +70,14 @@ def test_a_ledger_is_created_for_runs_with_invariants(folder, capsys):
     assert "publishes tables exactly that the ledger protects" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("mechanism", ["lamp", "mst"])
+def test_a_plan_refuses_what_the_run_would_refuse(folder, capsys, mechanism):
+    path = folder / "unit.yaml"
+    path.write_text(SCHEMA + "unit: {column: person, at_most: 3}\n")
+    assert main(["plan", str(path), "--records-expected", "900", "--epsilon", "1", "--mechanism", mechanism]) != 0
+    assert "cannot be combined with a unit of several rows a person" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("named", ["[regoin]", "[[region, region]]", "[region@state]", "region", "[3]"])
 def test_a_schema_names_tables_that_it_has(named):
     with pytest.raises((SchemaError, UnknownAttributeError)):

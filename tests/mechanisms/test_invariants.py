@@ -267,6 +267,34 @@ def test_no_record_is_read_for_a_run_that_a_ledger_refuses(tmp_path, monkeypatch
         ledger.close()
 
 
+def test_names_of_a_ledger_mean_the_same_in_all_runs(tmp_path):
+    """Otherwise three runs with other provinces of four regions publish the table of all regions."""
+    path, codes = tmp_path / "ledger", [DATA.columns[0]]
+    DatasetLedger.create(path, Rho(1.0), invariants=[("region@province",), ("region",)]).close()
+
+    def run(groups, clique=("region@province",)):
+        domain = pg.Domain({"region": len(groups)}).with_hierarchies(pg.Hierarchy("region", {"province": groups}))
+        data = pg.Dataset.from_codes(codes, domain)
+        Curator(data, Rho(0.01), neighbors=Replace(), invariants=[clique], ledger=path).close()
+
+    run([0, 0, 0, 1, 1, 1])
+    run(["b", "b", "b", "a", "a", "a"])  # the same groups
+    run([0, 0, 0, 1, 1, 1], ("region",))
+    for wrong, clique in (
+        ([0, 1, 0, 1, 1, 1], "region@province"),
+        ([0, 0, 0, 1, 1, 1, 1], "region@province"),
+        ([0, 0, 0, 1, 1, 1, 1], "region"),
+    ):
+        with pytest.raises(LedgerError, match=f"an earlier run published '{clique}' with other values or groups"):
+            run(wrong, (clique,))
+
+
+def test_plans_are_for_the_neighbors_of_the_run():
+    lamp = pg.mechanisms.LAMP(rho=0.1, invariants=READ)
+    replaced = dataclasses.replace(lamp, neighbors=Replace(), invariants=None)
+    assert str(lamp.plan(DOMAIN, 700)) == str(replaced.plan(DOMAIN, 700))
+
+
 def test_the_promise_holds_among_neighbors_that_agree_on_the_invariants():
     """All tables of three records over two binary attributes; the exact probabilities of the released counts.
 

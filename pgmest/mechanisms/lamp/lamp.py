@@ -19,6 +19,7 @@ from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.mechanisms.held_records import known_tables, model_with_invariants
+from pgmest.mechanisms.invariants import neighbors_beside
 from pgmest.mechanisms.kept_pairs import LOST
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
 from pgmest.mechanisms.lamp.candidates import NoiseModel
@@ -38,6 +39,7 @@ from pgmest.mechanisms.result import Outcome
 from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.unprotected import check_names
 from pgmest.tables.domain import Clique, Domain, as_domain
 
 FRACTION = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
@@ -183,7 +185,8 @@ class LAMP(Mechanism):
         known = as_domain(domain)
         count = at_least("records", records, 1)
         items = None if workload is None else with_unnamed(known, relevant_workload(known, workload))
-        return budget_plan(self, known, count, WorkloadDemand.of(known, items))
+        relation = neighbors_beside(self.neighbors, check_names(self.invariants, known))
+        return budget_plan(self.with_neighbors(relation), known, count, WorkloadDemand.of(known, items))
 
     def measures_all(self, domain: Domain, demand: WorkloadDemand) -> bool:
         """Return whether a run measures all pairs and triples without scores, which depends on public facts only.
