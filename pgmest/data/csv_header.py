@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 from pgmest.data.table_file import DELIMITERS, TableFile
 from pgmest.errors import FileFormatError, listed, plural
 
-OTHER_ENCODING = "Save it as UTF-8, or say its encoding (--encoding cp1252); a compressed file must end in .gz."
+OTHER_ENCODING = (
+    "Save it as UTF-8, or say its encoding (--encoding cp1252, or encoding: cp1252 in a schema); a compressed file "
+    "must end in .gz."
+)
 SEARCHED = 30
 """The number of rows among which the names of the columns are looked for, to be named in an error."""
 
@@ -156,7 +159,8 @@ def _check_delimiter(file: TableFile, content: bytes, wanted: list[str] | None, 
         if set(wanted) <= set(names) if wanted is not None else len(names) > 1:
             shown = {"\t": "tab", " ": "space"}.get(other, f"'{other}'")
             problem = f"its first line does not fit the delimiter {file.separator!r}; {shown} seems to be meant."
-            raise FileFormatError.of(file, problem, f"Say so: --delimiter {shown}, or TableFile(path, delimiter=...).")
+            remedy = f"Say so: --delimiter {shown}, delimiter: {shown} in a schema, or TableFile(path, delimiter=...)."
+            raise FileFormatError.of(file, problem, remedy)
 
 
 def _check_place(file: TableFile, content: bytes, wanted: list[str], header: list[str]) -> None:

@@ -19,6 +19,7 @@ from pgmest.data.values import Values
 from pgmest.errors import PgmestError, listed
 from pgmest.schema.notation import INTEGER, REAL, SchemaNode
 from pgmest.schema.readings import text_of
+from pgmest.schema.tally import SURROGATES
 
 LISTS = ("values", "among")
 """The keys of columns whose lists may be in a file."""
@@ -64,9 +65,11 @@ def _values(node: SchemaNode) -> tuple[SchemaNode, SchemaNode | None]:
         node.fail(f"cannot be read: {error}")
     names = list(pieces[0]) if pieces else []
     if not names or (wanted is not None and wanted not in names):
-        node.fail(f"cannot be read: {path} has no column '{wanted}'; its columns are: {listed(names)}.")
+        named = listed(map(repr, names)) if any(name != name.strip() for name in names) else listed(names)
+        node.fail(f"cannot be read: {path} has no column '{wanted}'; its columns are: {named}.")
     column = names[0] if wanted is None else wanted
     items = _items(pieces, column)
+    _check_decoded(node, path, items)
     texts = [text_of(item) or "" for item in items]
     while texts and not texts[-1]:  # blank lines at the end
         texts.pop()
@@ -86,6 +89,8 @@ def _values(node: SchemaNode) -> tuple[SchemaNode, SchemaNode | None]:
     if not levels:
         fields["levels"].fail(f"names no column of {path}; they are: {listed(names)}.")
     groups = {name: [text_of(item) or "" for item in _items(pieces, name)[: len(texts)]] for name in levels}
+    for labels in groups.values():
+        _check_decoded(node, path, labels)
     _check_levels(node, path, groups)
     found: dict[str, dict[str, list[SchemaNode]]] = {name: {} for name in levels}
     for name, labels in groups.items():
@@ -100,6 +105,17 @@ def _values(node: SchemaNode) -> tuple[SchemaNode, SchemaNode | None]:
 
 def _items(pieces: list[dict[str, Values]], column: str) -> list[Any]:
     return [item for piece in pieces for item in piece[column].with_nulls().tolist()]
+
+
+def _check_decoded(node: SchemaNode, path: Path, items: list[Any]) -> None:
+    """Raise SchemaError if a text has bytes that the encoding of the file lacks, so that no record would match it."""
+    for number, item in enumerate(items, 1):
+        if isinstance(item, str) and SURROGATES.search(item):
+            shown = re.sub(f"{SURROGATES.pattern}+", "?", item)
+            node.fail(
+                f"cannot be read: {path} is not UTF-8 text in record {number} ({shown!r}). Save it as UTF-8, or say "
+                "its encoding beside file:, such as encoding: cp1252."
+            )
 
 
 def _check_levels(node: SchemaNode, path: Path, groups: dict[str, list[str]]) -> None:

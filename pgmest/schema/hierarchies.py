@@ -159,7 +159,7 @@ def _by_prefixes(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
         node.fail("must be growing numbers of characters, the coarsest level first, such as [1, 3].")
     texts = [written(value) for value in column.values]
     shortest, longest = min(texts, key=len), max(texts, key=len)
-    if column.kind == "integer" and len(shortest) != len(longest):
+    if len(shortest) != len(longest) and not any(isinstance(value, str) for value in column.values):
         node.fail(
             f"goes with codes of one length, but {shortest} and {longest} are numbers of different lengths, as if "
             f'leading zeros had been lost. Write the values as texts, such as "{shortest.zfill(len(longest))}".'

@@ -63,13 +63,26 @@ def test_values_in_workbooks_and_parquet_files(tmp_path):
         ("{file: codes.csv, colum: code}", BOOK, "unknown key 'colum'. Did you mean 'column'"),
         ("{file: codes.csv, skip: -1}", BOOK, "cannot be read: skip"),
         ("{file: [a]}", BOOK, "must be text"),
-        ("{file: codes.csv}", "a;b\n1;2\n", r"first line does not fit the delimiter ','"),
+        ("{file: codes.csv}", "a;b\n1;2\n", r"first line does not fit the delimiter ','.* delimiter: ';' in a schema"),
+        ("{file: codes.csv, column: code}", "code ,label\n1,a\n", r"its columns are: 'code ', 'label'"),
         ("{file: people.yaml}", BOOK, "cannot be read"),
     ],
 )
 def test_errors_name_the_column_and_the_file(tmp_path, said, book, message):
     with pytest.raises(SchemaError, match=message):
         loaded(tmp_path, said, book)
+
+
+@pytest.mark.parametrize("said", ["{file: codes.csv, column: name}", "{file: codes.csv, levels: [name]}"])
+def test_texts_in_another_encoding_are_refused_and_read_when_it_is_said(tmp_path, said):
+    (tmp_path / "codes.csv").write_bytes("code,name\n1,Korneuburg\n2,Gmünd\n".encode("cp1252"))
+    (tmp_path / "people.yaml").write_text(f"columns:\n  land: {{type: categorical, values: {said}, other: other}}\n")
+    with pytest.raises(SchemaError, match=r"is not UTF-8 text in record 2 .'Gm\?nd.*encoding: cp1252"):
+        Schema.load(tmp_path / "people.yaml")
+    told = said.replace("codes.csv", "codes.csv, encoding: cp1252")
+    (tmp_path / "people.yaml").write_text(f"columns:\n  land: {{type: categorical, values: {told}, other: other}}\n")
+    schema = Schema.load(tmp_path / "people.yaml")
+    assert "Gmünd" in schema.labels("land@name" if "levels" in said else "land")
 
 
 def test_a_public_list_of_values_to_be_bought_may_be_in_a_file(tmp_path):

@@ -168,6 +168,7 @@ INTEGER = "{type: integer, min: 0, max: 9, width: 5, hierarchy: "
         (CODES + "{columns: [state]}}", "names 'state', which is no column"),
         (CODES + "{widths: [10]}}", "goes with type: integer"),
         ("{type: categorical, values: [110, 1111], outside: clip, hierarchy: {prefixes: [1]}}", 'such as "0110"'),
+        ("{type: categorical, values: [110, 1111], other: other, hierarchy: {prefixes: [1]}}", 'such as "0110"'),
         (INTEGER + "{prefixes: [1]}}", "goes with type: categorical"),
         (INTEGER + "{widths: [3]}}", r"of 3 cut the bin 0\.\.4 in two"),
         (INTEGER + "{widths: [5, 10]}}", "shrinking"),
