@@ -62,7 +62,8 @@ def interval(
     Args:
         model: a model that `estimate` or a mechanism returned.
         query: as for `Model.answer`, but one query only; or attributes, for their marginal; or, except for "bounds", a
-            function: of a table of counts if `clique=` names its attributes, else of a model.
+            function: of a table of counts if `clique=` names its attributes, else of a model, of
+            which it reads marginals and answers.
         clique, given: as for `Model.answer` and `Model.project`.
         level: the probability that goes with the ends.
         kind: one of the five above.
@@ -70,7 +71,7 @@ def interval(
 
     Raises:
         ArgumentError: a model that has lost its measurements, a kind or level that is not valid, or for "errors" and
-            "auto" a function of a model, because the attributes that it reads are unknown.
+            "auto" a function of a model that reads more than its marginals, answers and total.
         QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
     """
     # scipy.optimize and scipy.stats, which these modules load, take a second: `import pgmest` must not wait for them.
@@ -108,34 +109,29 @@ def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any) -> boo
 
     Answers without noise are exact, or lie between two known ends. Only models that can be estimated again have bounds.
     """
-    from pgmest.models.table_query import attributes_of
+    from pgmest.models.model_function import attributes_read
 
     measurements = getattr(model, "measurements", None)
     if getattr(model, "refit", None) is None or not measurements:
         return False
     if not model.total or any(m.noise == BETWEEN or float(np.min(m.stddev)) <= EXACT_STDDEV for m in measurements):
         return True
-    names = attributes_of(query, clique, model.domain) or ()
-    return not set(names) <= {name for measurement in measurements for name in measurement.clique}
+    measured = {name for measurement in measurements for name in measurement.clique}
+    return not set(attributes_read(model, query, clique, None)) <= measured
 
 
 def _is_identified(model: Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
     """Return whether the measurements say enough about a query for a posterior to cover.
 
     Raises:
-        ArgumentError: a function of a model, or a function for which neither a posterior nor bounds would cover.
+        ArgumentError: a function for which neither a posterior nor bounds would cover.
     """
+    from pgmest.models.model_function import attributes_read
     from pgmest.models.posterior.strength import FEWEST_CLIQUES, is_table
-    from pgmest.models.table_query import attributes_of
 
     _, measurements = estimated_from(model, "intervals")
-    names = attributes_of(query, clique, model.domain)
-    if names is None:
-        raise ArgumentError(
-            "the attributes that a function of a model reads are unknown, so its kind of interval cannot be chosen: "
-            "name them by clique= and make it a function of their table, or choose kind= yourself."
-        )
-    wanted, whole = {*names, *(given or ())}, {frozenset(m.clique) for m in measurements}
+    wanted = {*attributes_read(model, query, clique, None), *(given or ())}
+    whole = {frozenset(m.clique) for m in measurements}
     tables = {frozenset(m.clique) for m in measurements if is_table(m)}
     known = wanted <= frozenset().union(*whole)
     if any(wanted <= one for one in whole) or (known and len(tables) >= FEWEST_CLIQUES):

@@ -24,8 +24,7 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
         QueryError: a query that does not fit.
     """
     if clique is not None and callable(query):
-        found = query(table)
-        return found if isinstance(found, Factor) else _as_factor(found)
+        return as_factor(query(table))
     if isinstance(query, LinearMeasurement):
         query, clique = query.query, query.clique
         if query is None:
@@ -92,10 +91,17 @@ def on_attributes(domain: Domain, query: Any, clique: Any) -> tuple[Any, Any]:
     return without_levels(domain, query, clique)
 
 
-def _as_factor(found: Any) -> Factor:
+def as_factor(found: Any) -> Factor:
+    """Return the value of a function of a table or a model as a Factor.
+
+    Raises:
+        QueryError: it is neither a Factor nor a number nor a row of numbers.
+    """
+    if isinstance(found, Factor):
+        return found
     values = np.asarray(found, dtype=np.float64)
     if values.ndim > 1:
-        raise QueryError(f"a function of a table must make a Factor, a number or a row of numbers, not {values.shape}.")
+        raise QueryError(f"a function must make a Factor, a number or a row of numbers, not {values.shape}.")
     return Factor({} if values.ndim == 0 else {"answer": len(values)}, values)
 
 

@@ -37,7 +37,7 @@ from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import discrete_laplace, noise_scale
 from pgmest.models.refittable import AnsweringModel, Refittable, estimated_from
-from pgmest.models.table_query import on_attributes
+from pgmest.models.table_query import as_factor, on_attributes
 from pgmest.solvers.status import Status
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.factor import Factor
@@ -221,8 +221,7 @@ def ask(
     if clique is None and isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
         return model.project(names, given)
     if clique is None and callable(query):
-        answer = query(model)
-        return answer if isinstance(answer, Factor) else Factor({}, answer)
+        return as_factor(query(model))
     if isinstance(query, list) and clique is None:
         raise QueryError("uncertainty takes one query at a time; replicates are kept, so the next query costs little.")
     return model.answer(query, clique, given)

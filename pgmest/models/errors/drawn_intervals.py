@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, cast
@@ -13,8 +13,9 @@ from pgmest.errors import ArgumentError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.intervals import Interval
+from pgmest.models.model_function import attributes_read, function_of_table
 from pgmest.models.protocol import EstimatedModel
-from pgmest.models.table_query import answer_table, attributes_of, is_names, on_attributes
+from pgmest.models.table_query import answer_table, is_names, on_attributes
 from pgmest.models.uncertainty import Uncertainty
 from pgmest.queries import Kron, LinearQuery, MatrixQuery
 from pgmest.tables.domain import Clique
@@ -89,18 +90,14 @@ def drawn_answers(
         seed: the seed of the draws.
 
     Raises:
-        ArgumentError: the model has no known errors, the query is a function of a model, or the table is too large.
+        ArgumentError: the model has no known errors, the query is a function of a model that reads more than marginals
+            and answers, or the table is too large.
         QueryError, UnknownAttributeError, ...: as for `Model.answer`.
     """
     errors = error_model_of(model)
     domain = model.domain
     query, clique = on_attributes(domain, query, clique)
-    names = attributes_of(query, clique, domain)
-    if names is None:
-        raise ArgumentError(
-            "the attributes that a function of a model reads are unknown: name them by clique= and make it a function "
-            'of their table, or choose kind="noise" or kind="posterior".'
-        )
+    names = attributes_read(model, query, clique, given)
     evidence = checked_evidence(domain, given, names)
     whole = domain.ordered((*names, *evidence))
     if domain.size(whole) > MOST_CELLS:
@@ -114,13 +111,19 @@ def drawn_answers(
         drawn = drawn + _sampling(np.maximum(table + drawn, 0.0), np.random.default_rng([seed, 1]))
     view = _View(whole, names, evidence)
     known = errors.is_measured(whole)
-    function = clique is not None and callable(query) and not isinstance(query, LinearQuery)
-    answer = answer_table(view.factor(domain, table), query, clique)
+    function = callable(query) and not isinstance(query, LinearQuery)
+
+    def answered(counts: np.ndarray) -> Factor:
+        part = view.factor(domain, counts)
+        if function and clique is None:
+            return function_of_table(cast("Callable[[Any], Any]", query), domain, part)
+        return answer_table(part, query, clique)
+
+    answer = answered(table)
     if function:
-        found = [answer_table(view.factor(domain, np.maximum(table + one, 0.0)), query, clique).values for one in drawn]
-        differences = np.stack(found) - answer.values
+        differences = np.stack([answered(np.maximum(table + one, 0.0)).values for one in drawn]) - answer.values
     else:
-        differences = np.stack([answer_table(view.factor(domain, one), query, clique).values for one in drawn])
+        differences = np.stack([answered(one).values for one in drawn])
     differences = np.where(np.isfinite(differences), differences, 0.0)
     least = 0.0 if not function and _nonnegative(query) else -np.inf
     return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence")

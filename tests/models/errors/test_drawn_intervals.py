@@ -12,6 +12,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.inference.support.support import Support
 from pgmest.models.errors.drawn_intervals import MOST_CELLS, error_model_of
+from pgmest.tables.information import mutual_information
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5, "d": 2})
 PAIRS = list(itertools.combinations(DOMAIN, 2))
@@ -181,14 +182,68 @@ def test_differences_may_be_negative_and_counts_may_not(lamp):
     assert low.values[0] < lamp.answer(difference).values[0] < high.values[0]
 
 
-def test_a_large_table_or_a_function_of_a_model_is_refused():
+FUNCTIONS = {
+    "conditional": (lambda m: m.conditional("c", "a"), ("a", "c"), lambda t: t.project(("c", "a")) / t.project("a")),
+    "given": (lambda m: m.project("c", given={"a": 1}).values, ("a", "c"), lambda t: t.values[1]),
+    "ratio": (lambda m: m.project("d").values[1] / m.total, ("d",), lambda t: t.values[1] / t.values.sum()),
+    "kron": (
+        lambda m: m.answer(pg.Kron({"a": [[1, 1, 0, 0]]}), given={"d": 0}).values,
+        ("a", "d"),
+        lambda t: [t.values[:2, 0].sum()],
+    ),
+    "several": (
+        lambda m: [m.project("a").values[0], m.answer([[1.0, 0, 1]], "b").values[0]],
+        ("a", "b"),
+        lambda t: [t.project("a").values[0], t.project("b").values[[0, 2]].sum()],
+    ),
+    "information": (
+        lambda m: m.mutual_information("a", "b"),
+        ("a", "b"),
+        lambda t: mutual_information(t, ("a",), ("b",)),
+    ),
+}
+"""Functions of a model, and the same as functions of the table that they read."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("about", ["table", "population"])
+def test_a_function_of_a_model_is_one_of_the_table_that_it_reads(name, about):
+    of_model, clique, of_table = FUNCTIONS[name]
+    model = estimated(table_of(0), 0)
+    for kind in ("errors", "auto"):
+        found, other = model.interval(of_model, kind=kind, about=about), model.interval(of_table, clique, about=about)
+        for one, same in zip(found, other, strict=True):
+            np.testing.assert_allclose(one.values, same.values, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "match"),
+    [
+        (lambda one: one.potentials, "potentials"),
+        (lambda one: one.sample(3), "sample"),
+        (lambda one: len(one.cliques), "cliques"),
+        (lambda one: one.project("nobody"), "nobody"),
+        (lambda one: np.eye(3), "a row of numbers"),
+        (lambda one: one.project("c" if one.total > 3970 else "a"), "some tables"),
+    ],
+    ids=["potentials", "sample", "cliques", "unknown", "matrix", "changing"],
+)
+def test_functions_of_a_model_that_read_more_than_tables_are_refused(function, match):
+    model = estimated(table_of(0), 0)
+    total = model.interval(lambda one: one.total, kind="errors")
+    assert total.low.values < model.total < total.high.values
+    with pytest.raises(pg.errors.PgmestError, match=match):
+        model.interval(function)
+    with pytest.raises(ArgumentError, match="given="):
+        model.interval(lambda one: one.project("a"), given={"b": 0})
+
+
+def test_a_large_table_is_refused():
     domain = pg.Domain({"a": 1000, "b": MOST_CELLS // 1000 + 1})
     noisy = pg.LinearMeasurement(np.ones(1000), "a", 1.0), pg.LinearMeasurement(np.ones(domain["b"]), "b", 1.0)
     model = pg.estimate(noisy, domain)
     with pytest.raises(ArgumentError, match="fewer attributes"):
         model.interval(("a", "b"))
-    with pytest.raises(ArgumentError, match="clique="):
-        model.interval(lambda one: one.total)
 
 
 def test_an_attribute_that_was_not_measured_at_all_is_as_uncertain_as_it_is():
