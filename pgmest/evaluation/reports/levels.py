@@ -11,7 +11,7 @@ import numpy as np
 from pgmest._base.widths import joined
 from pgmest.errors import PgmestError, listed, percent_text, plural
 from pgmest.evaluation.level_errors import level_errors
-from pgmest.evaluation.reports.margins import BASIS, NORMAL_95, typical_error
+from pgmest.evaluation.reports.margins import EXACT, NORMAL_95, basis_of, counted, typical_error
 from pgmest.evaluation.reports.page import bullets, details, paragraph, section, table
 from pgmest.measurements.measured_tables import MeasuredCliques
 from pgmest.models.error_bars import interval
@@ -44,8 +44,9 @@ class LevelCounts:
 
     def text(self, group: int) -> str:
         """Return the counts of a group in words."""
-        margin = "" if self.margin is None else f" ± {_count(self.margin[group])}"
-        text = f"{_count(self.released[group])}{margin}"
+        text = counted(self.released[group])
+        if self.margin is not None:
+            text += " exactly" if self.margin[group] < EXACT else f" ± {counted(self.margin[group])}"
         return text if self.true is None else f"{text}, true {self.true[group]:,.0f}"
 
 
@@ -121,9 +122,9 @@ def _error_rows(source: Any, model: Any, domain: Domain) -> Iterator[tuple[str, 
                 error = typical_error(model, level_kron(domain, name))
             except PgmestError:  # the answers are of a kind from which no errors can be drawn
                 return
-            basis = BASIS.get(evidence, "measured with some values merged")
             groups = levels[0].size or domain[name]
-            yield joined((name,), domain), f"{groups:,}", _count(error), _count(NORMAL_95 * error), basis
+            found = counted(error), counted(NORMAL_95 * error), basis_of(evidence, error)
+            yield joined((name,), domain), f"{groups:,}", *found
 
 
 def _counts(source: Projectable, model: Any, domain: Domain, name: str, real: Projectable | None) -> LevelCounts:
@@ -178,7 +179,3 @@ def _tree(
 
 def _share(share: float) -> str:
     return "-" if np.isnan(share) else percent_text(share, 1)
-
-
-def _count(records: float) -> str:
-    return f"{records:,.0f}" if records >= 10 else f"{records:.1f}"

@@ -25,6 +25,9 @@ MOST_CELLS = 20_000
 NORMAL_95 = 1.96
 """Half of the width of a 95 % interval, in standard errors."""
 
+EXACT = 1e-3
+"""Counts with a smaller error than this are exact, such as invariants, in records."""
+
 BASIS = {MEASURED: "measured", MODELED: "NOT measured: rests on the model"}
 
 
@@ -38,9 +41,9 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
     try:
         for clique, evidence in _listed(model, known):
             errors[clique] = typical_error(model, clique)
-            basis = BASIS.get(evidence, "measured with some values merged")
+            basis = basis_of(evidence, errors[clique])
             rows.append(
-                (joined(clique, model.domain), *map(_count, np.array([1, NORMAL_95, 2]) * errors[clique]), basis)
+                (joined(clique, model.domain), *map(counted, np.array([1, NORMAL_95, 2]) * errors[clique]), basis)
             )
     except ArgumentError:  # the answers are of a kind from which no errors can be drawn
         return ""
@@ -50,12 +53,13 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
     typical = errors[clique]
     example = (
         f"For example, a count in the table of {joined(clique, model.domain)} is typically off by about "
-        f"{_count(typical)} records, so counts under {_count(2 * typical)} are mostly noise."
+        f"{counted(typical)} records, so counts under {counted(2 * typical)} are mostly noise."
     )
+    exact = " but those of tables that are held exactly" if min(errors.values()) < EXACT else ""
     parts = [
         paragraph(
-            "No count of the release is exact. The table says by how much a count is typically off, and within which "
-            "distance 95 of 100 true counts are; counts below the last number are mostly noise. " + example
+            f"No count of the release is exact{exact}. The table says by how much a count is typically off, and within "
+            "which distance 95 of 100 true counts are; counts below the last number are mostly noise. " + example
         ),
         paragraph(
             "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "
@@ -78,6 +82,11 @@ def typical_error(model: Any, query: Clique | Kron) -> float:
     return float(np.sqrt((squares * weights).sum() / weights.sum()))
 
 
+def basis_of(evidence: str, error: float) -> str:
+    """Return what the counts of a table are based on, in words, given their typical error."""
+    return "held exactly" if error < EXACT else BASIS.get(evidence, "measured with some values merged")
+
+
 def _listed(model: Any, known: MeasuredCliques) -> Iterator[tuple[Clique, str]]:
     """Yield the attributes and pairs that the section lists, measured ones first."""
     domain = model.domain
@@ -90,5 +99,6 @@ def _listed(model: Any, known: MeasuredCliques) -> Iterator[tuple[Clique, str]]:
             yield from ((clique, evidence) for clique in found[evidence][:SHOWN])
 
 
-def _count(records: float) -> str:
-    return f"{records:,.0f}" if records >= 10 else f"{records:.1f}"
+def counted(records: float) -> str:
+    """Return a number of records as text."""
+    return f"{records:,.0f}" if records >= 10 or records < EXACT else f"{records:.1f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, ModelTooLarge, count_text, listed, memory_text
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.invariants import HELD, held
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import FLAG, MEGABYTES, Check, optional, parameter
 from pgmest.mechanisms.result import Outcome
@@ -28,7 +29,7 @@ from pgmest.mechanisms.topdown.whole import Rounding
 from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
-from pgmest.sampling.facts import warn_of_unmet
+from pgmest.sampling.facts import exact_facts, warn_of_unmet
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.hierarchy import Hierarchy
@@ -153,7 +154,12 @@ class TopDown(Mechanism):
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         design = self._design(curator, workload)
         answers = dict(zip(design.asked, self._measure(curator, design), strict=True))
-        return self._fitted(design, {place: answer for place, answer in answers.items() if answer.noisy}, rng)
+        noisy = {place: answer for place, answer in answers.items() if answer.noisy}
+        model = self._fitted(design, noisy, rng)
+        exact = exact_facts(curator.invariants)
+        if exact and held(model, curator.invariants) == HELD:
+            model = replace(model, facts=exact)
+        return Outcome(model, self._details(design))
 
     # -- what is asked ----------------------------------------------------------------------------------------------
 
@@ -234,7 +240,7 @@ class TopDown(Mechanism):
 
     def _fitted(
         self, design: _Design, answers: Mapping[tuple[int, int], LinearMeasurement], rng: np.random.Generator
-    ) -> Outcome:
+    ) -> SupportModel:
         """Return the model of the answers, each with its level and question."""
         spine, detail = design.spine, design.detail
         rounding = Rounding(detail, design.margins, rng)
@@ -246,7 +252,7 @@ class TopDown(Mechanism):
             tables = self._level(design, level, family, own)
             limits = design.limits[level]
             above = rounding.children(tables, family, limits) if level else rounding.root(tables, limits)
-        return Outcome(self._model(design, above), self._details(design))
+        return self._model(design, above)
 
     def _level(
         self, design: _Design, level: int, family: Family, answers: Mapping[int, LinearMeasurement]

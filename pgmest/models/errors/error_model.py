@@ -6,17 +6,20 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.models.errors.code_errors import CodeErrors
+from pgmest.models.errors.exact_sums import known_sums, without_errors_of
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
+from pgmest.sampling.facts import Facts
 from pgmest.tables.domain import Clique
 
 MOST_NUMBERS = 1_200_000
@@ -26,6 +29,8 @@ FEWEST, MOST = 60, 300
 MARGIN, RECORDS_MARGIN = 1.05, 1.1
 """The factors by which errors are drawn larger than the parts that are known, in general and for a model of records:
 steps after measuring, such as rounding to records, add errors, too."""
+HELD, HELD_SHARE = 0.5, 1e-6
+"""Exact answers that a model misses by no more than this many records, or this share of them, have no error."""
 SWEEPS = 2
 """The number of times that errors of a table are made to agree with those of its margins."""
 
@@ -43,8 +48,9 @@ class ErrorModel:
     - sampling error of unmeasured tables: of the true records, and of the model's records if it has some;
     - errors in proportion to the counts, if the mechanism knows of any.
 
-    Errors of a table agree with those of its margins. In a measured table, errors of margins are spread evenly, as
-    least squares does; in others, in proportion to the model's table.
+    Sums that the model knows exactly, such as invariants, have no error. Errors of a table agree with those of its
+    margins. In a measured table, errors of margins are spread evenly, as least squares does; in others, in
+    proportion to the model's table.
 
     Attributes:
         tables: the model's marginals.
@@ -77,13 +83,13 @@ class ErrorModel:
         cells = max(1, self.tables.domain.size(clique))
         count = int(np.clip(MOST_NUMBERS // cells, FEWEST, MOST)) if count is None else count
         generator = np.random.default_rng(seed)
-        drawn = {(): self.known.total_stddev * generator.standard_normal(count)}
+        drawn = {(): self._draw_total(count, generator)}
         margin = MARGIN if self.known.records == np.inf else RECORDS_MARGIN
         return margin * self._draw(clique, count, generator, drawn)
 
     def together(self, count: int, generator: np.random.Generator) -> Callable[[Clique], np.ndarray]:
         """Return a function that draws errors of a table, as `draws`, with the same errors of its margins for all."""
-        margins: dict[Clique, np.ndarray] = {(): self.known.total_stddev * generator.standard_normal(count)}
+        margins: dict[Clique, np.ndarray] = {(): self._draw_total(count, generator)}
 
         def draw(clique: Clique) -> np.ndarray:
             drawn = dict(margins)
@@ -120,8 +126,13 @@ class ErrorModel:
                 self._draw(clique[:axis] + clique[axis + 1 :], count, generator, drawn) for axis in range(len(clique))
             ]
             found = self._with_margins(clique, margins, count, generator)
-        drawn[clique] = found
-        return found
+        drawn[clique] = without_errors_of(known_sums(self.facts, self.tables.domain, clique), found)
+        return drawn[clique]
+
+    def _draw_total(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Draw errors of the number of records."""
+        errors = self.known.total_stddev * generator.standard_normal(count)
+        return without_errors_of(known_sums(self.facts, self.tables.domain, ()), errors)
 
     def _with_margins(
         self, clique: Clique, margins: Sequence[np.ndarray], count: int, generator: np.random.Generator
@@ -199,6 +210,17 @@ class ErrorModel:
             counts, total = self.tables.counts(name), self.tables.total
             self._codes[name] = CodeErrors.of(self.about((name,)), counts, total, self.known.total_stddev)
         return self._codes[name]
+
+    @cached_property
+    def facts(self) -> tuple[Facts, ...]:
+        """The exact answers that the model holds, but for those that its tables miss."""
+        model: Any = self.tables.model
+        known = model.held_facts() if hasattr(model, "held_facts") else ()
+        return tuple(one for one in known if one.groups is not None and self._holds(one))
+
+    def _holds(self, fact: Facts) -> bool:
+        missed = fact.matrix @ self.tables.table(fact.clique).reshape(-1) - fact.values
+        return bool((np.abs(missed) <= max(HELD, HELD_SHARE * self.tables.total)).all())
 
     @cached_property
     def _pairs(self) -> dict[Clique, ComparedTable]:

@@ -64,7 +64,7 @@ def test_records_are_the_model_and_hold_what_is_known(areas, sizes, records, rho
     for level, count, sharp in held:
         clique = (level, *list(details)[:count])
         values = data.project(clique).values
-        if sharp:
+        if sharp and records:
             invariants.append(pg.LinearMeasurement.exact(values, clique))
         else:
             invariants.append(pg.LinearMeasurement.between(np.maximum(values - 1, 0), np.inf, clique))
