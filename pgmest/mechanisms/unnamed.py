@@ -9,7 +9,8 @@ from pgmest.workloads import Item, Workload
 
 ONE_WAY_SHARE = 0.1
 """The share of the budget for the one-way marginals of all attributes, of which unnamed attributes get their part: as
-much as PPSyn and PrivSyn spend on them."""
+much as PPSyn and PrivSyn spend on them. Where weights divide the budget, all unnamed attributes together have at most
+this share of the workload's weight, because what was asked for comes first."""
 
 
 def unnamed(domain: Domain, workload: Workload | None) -> list[Clique]:
@@ -21,12 +22,15 @@ def unnamed(domain: Domain, workload: Workload | None) -> list[Clique]:
 
 
 def with_unnamed(domain: Domain, workload: Workload) -> Workload:
-    """Return the workload with the one-way marginal of each attribute that no item names, of the least weight."""
+    """Return the workload with the one-way marginal of each attribute that no item names.
+
+    Each has the least weight of the workload, but all together have at most a tenth of the workload's weight.
+    """
     missing = unnamed(domain, workload)
     if not missing:
         return workload
-    least = min(workload.weights)
-    return workload + Workload(tuple(Item(clique, weight=least) for clique in missing))
+    weight = min(*workload.weights, ONE_WAY_SHARE * sum(workload.weights) / len(missing))
+    return workload + Workload(tuple(Item(clique, weight=weight) for clique in missing))
 
 
 def unnamed_share(domain: Domain, workload: Workload | None) -> float:

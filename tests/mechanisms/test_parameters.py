@@ -206,7 +206,8 @@ def test_every_kind_of_workload_serves(name):
 def test_items_of_no_weight_do_not_matter():
     workload = pg.workloads.marginals([("a", "b"), ("c",)], [0.0, 1.0])
     assert relevant_workload(DOMAIN, workload).cliques == (("c",),)
-    assert [m.clique for m in Independent(rho=1.0, backend="simulation").fit(DATA, workload).measurements] == [("c",)]
+    measured = Independent(rho=1.0, backend="simulation").fit(DATA, workload).measurements
+    assert {m.clique for m in measured} == {(name,) for name in DOMAIN}  # a and b are named by nothing that counts
     zero = pg.workloads.Workload((pg.workloads.Item(("a",), pg.Kron({"a": [[0.0, 0.0]]})),))
     with pytest.raises(ArgumentError, match="no query that is not zero"):
         made("MWEM").fit(DATA, zero)

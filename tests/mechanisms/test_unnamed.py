@@ -58,12 +58,12 @@ def test_no_attribute_is_left_uniform(name, workload):
         assert distance < 0.15, (attribute, distance)
 
 
-def test_items_that_are_added_have_the_least_weight():
-    workload = Workload((Item(("a", "b"), weight=1e6), Item("c", weight=3.0)))
-    added = with_unnamed(DOMAIN, workload)[2:]
-    assert [(item.clique, item.weight, item.query, item.matters) for item in added] == [
-        ((name,), 3.0, None, False) for name in "def"
-    ]
+@pytest.mark.parametrize(("weights", "added"), [((1e6, 3.0), 3.0), ((6.0, 3.0), 0.3), ((5e-324, 1.0), 5e-324)])
+def test_items_that_are_added_have_the_least_weight_and_a_tenth_of_the_whole_at_most(weights, added):
+    workload = Workload((Item(("a", "b"), weight=weights[0]), Item("c", weight=weights[1])))
+    found = with_unnamed(DOMAIN, workload)[2:]
+    assert [(item.clique, item.query, item.matters) for item in found] == [((name,), None, False) for name in "def"]
+    assert [item.weight for item in found] == pytest.approx([added] * 3)
 
 
 @pytest.mark.parametrize("cliques", [[tuple("abcdef")], ["ab", "cd", "ef"], list("abcdef")], ids=len)
