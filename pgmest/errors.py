@@ -91,6 +91,13 @@ class UnknownAttributeError(PgmestError, KeyError):
             return cls(f"{text} Did you mean '{near[0]}'?")
         return cls(f"{text} Use one of these names, or add it to the domain.")
 
+    @classmethod
+    def no_level(cls, attribute: str, level: str, levels: Sequence[str]) -> UnknownAttributeError:
+        near = difflib.get_close_matches(level.lower(), [name.lower() for name in levels], n=1)
+        found = next((name for name in levels if near and name.lower() == near[0]), levels[0])
+        hint = f"Did you mean '{attribute}@{found}'?" if near else f"Name one of them, such as '{attribute}@{found}'."
+        return cls(f"'{attribute}' has no level '{level}'; its levels are: {listed(levels)}. {hint}")
+
     def __str__(self) -> str:  # KeyError would show the repr of its message
         return str(self.args[0]) if self.args else ""
 

@@ -116,8 +116,10 @@ def _say(curator: Curator, stop: Stop, seconds: float) -> None:
     if stop.timed_out:
         why = f"{seconds:.2g} s of measuring are over, and the rest of the limit of {stop.limit:g} s is for the model"
     if not count:
-        text = f"{why}: nothing was measured yet, so there is nothing to make a model of."
-        print(f"\npgmest: {text}", file=sys.stderr, flush=True)
+        rest = "there is nothing to make a model of."
+        if curator.invariants:
+            rest = "a model can have nothing but the tables that are held exactly; Ctrl-C (again) aborts without it."
+        print(f"\npgmest: {why}: nothing was measured yet, so {rest}", file=sys.stderr, flush=True)
         return
     spent = 1 - curator.remaining / curator.budget
     text = (

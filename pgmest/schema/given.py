@@ -9,7 +9,7 @@ hierarchy takes labels of its groups: {"diagnosis@chapter": "I"}.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -170,10 +170,9 @@ def _groups(schema: Schema, level: NamedLevel, value: Any) -> list[int]:
             continue
         text = text_of(item) or ""
         if text not in labels:
-            near = difflib.get_close_matches(text, labels, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise QueryError(
-                f"given= for '{level.name}' is {_shown(item)}, which is not one of its groups ({listed(labels)}).{hint}"
+                f"given= for '{level.name}' is {_shown(item)}, which is not one of its groups ({listed(labels)})."
+                f"{_hint(text, labels)}"
             )
         found.append(labels.index(text))
     if not found:
@@ -324,14 +323,16 @@ def _code(column: Categorical, value: Any) -> int:
         text = ""
     if text in labels:  # the label of all others
         return labels.index(text)
-    near = difflib.get_close_matches(text.lower(), [label.lower() for label in labels], n=1)
-    hint = ""
-    if near:
-        nearest = next(label for label in labels if label.lower() == near[0])
-        hint = f" Did you mean {nearest!r}?"
     raise QueryError(
-        f"given= for '{column.name}' is {_shown(value)}, which is not one of its values ({listed(labels)}).{hint}"
+        f"given= for '{column.name}' is {_shown(value)}, which is not one of its values ({listed(labels)})."
+        f"{_hint(text, labels)}"
     )
+
+
+def _hint(text: str, labels: Sequence[str]) -> str:
+    """Return a question that names the label most like a text in any case; "" if none is like it."""
+    near = difflib.get_close_matches(text.lower(), [label.lower() for label in labels], n=1)
+    return f" Did you mean {next(label for label in labels if label.lower() == near[0])!r}?" if near else ""
 
 
 def _shown(value: Any) -> str:

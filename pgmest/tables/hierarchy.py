@@ -228,8 +228,7 @@ class Hierarchy:
 
     def _check_level(self, level: str) -> None:
         if level not in self.levels:
-            names = tuple(f"{self.attribute}{SEPARATOR}{name}" for name in self.levels)
-            raise UnknownAttributeError.of(f"{self.attribute}{SEPARATOR}{level}", names)
+            raise UnknownAttributeError.no_level(self.attribute, level, self.names)
 
     def _check_nesting(self) -> None:
         lengths = {name: len(groups) for name, groups in self.levels.items()}

@@ -161,6 +161,7 @@ def test_a_synthesizer_answers_by_level_after_saving_and_loading(folder, tmp_pat
     ("given", "error", "message"),
     [
         ({"dx@chapter": "III"}, QueryError, r"not one of its groups \(I, II, other\)"),
+        ({"dx@chapter": "OTHER"}, QueryError, "Did you mean 'other'"),
         ({"dx@chapter": ("I", "II")}, QueryError, "not a range"),
         ({"dx@chapter": None}, QueryError, "asks for missing values of 'dx'"),
         ({"dx@chapter": []}, QueryError, "no group"),

@@ -132,3 +132,16 @@ def test_the_text_lists_the_coarsest_level_and_how_many_values_are_below():
     tree = pg.Hierarchy("code", {"chapter": ["A", "A", "B"], "block": ["x", "y", "z"]})
     assert str(tree) == "Hierarchy of 'code': 3 values in 2 chapter > 3 block\n  A: 2\n  B: 1"
     assert str(pg.Hierarchy("n", {"half": [*range(20)]})).endswith("  11: 1\n  ... 8 more")
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        ("Chapter", "'a' has no level 'Chapter'; its levels are: chapter. Did you mean 'a@chapter'"),
+        ("x", "Name one of them, such as 'a@chapter'"),
+    ],
+    ids=["in another case", "of another name"],
+)
+def test_an_unknown_level_names_those_of_the_attribute(level, message):
+    with pytest.raises(UnknownAttributeError, match=message):
+        pg.Hierarchy("a", {"chapter": [0, 0, 1]}).groups(level)
