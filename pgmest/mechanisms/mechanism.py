@@ -87,7 +87,8 @@ class Mechanism(ABC):
             answers or bounds that are public anyway (`pg.LinearMeasurement.exact`, `.at_least`, `.at_most`), and names
             of attributes or levels, such as ("region",), whose true table is read from the records without noise.
             What is read changes the promise: the neighbors are `Replace`, and agree on these tables. No budget is
-            spent on what invariants determine. `Result.details["invariants"]` says whether the model holds them.
+            spent on tables of attributes that invariants determine; mechanisms that ask by level may ask for levels
+            that are held. `Result.details["invariants"]` says whether the model holds them.
 
     Raises:
         ArgumentError: if no budget is stated, or two budgets, or a budget that the mechanism cannot spend; or if a
