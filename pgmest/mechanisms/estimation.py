@@ -13,7 +13,7 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.graph.tree_limit import TreeLimit
 from pgmest.inference.exact.structural_zeros import zero_potentials
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.invariants import active_bounds
+from pgmest.mechanisms.invariants import possible_total, within_bounds
 from pgmest.mechanisms.parameters import MODEL_MEGABYTES
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
@@ -50,14 +50,20 @@ def estimate_measured(
         KeyboardInterrupt: if Ctrl-C ended the estimate early, so that the mechanism ends, too, instead of beginning its
             next round.
     """
-    used = [*curator.invariants, *(curator.measurements if measurements is None else measurements)]
-    options |= {"total": curator.fixed_total, "init": init}
+    measured = list(curator.measurements if measurements is None else measurements)
+    options |= {"total": curator.fixed_total}
     if options.get("method") == "mirror_flow" and not all(one.exact_rows.all() for one in curator.invariants):
         options["method"] = "auto"  # the mirror flow fits squares only, and bounds are no squares
-    model = _estimate(curator, used, options)
-    active = active_bounds(model, curator.invariants)
-    if active:
-        model = _estimate(curator, [*used, *active], options | {"init": model})
+
+    def estimated(invariants: Sequence[LinearMeasurement], last: Model | None) -> Model:
+        return _estimate(curator, [*invariants, *measured], options | {"init": last})
+
+    model = estimated(curator.invariants, init)
+    possible = possible_total(curator, model.total)
+    if possible != model.total:
+        options |= {"total": possible}
+        model = estimated(curator.invariants, model)
+    model = within_bounds(model, curator.invariants, estimated)
     if model.report is not None and model.report.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return model

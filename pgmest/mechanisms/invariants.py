@@ -6,8 +6,9 @@ the estimates of mechanisms hold them as facts, and so do their records, in whol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from pgmest.errors import (
     excerpt,
     listed,
 )
-from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.contradiction import check_facts
+from pgmest.models.bounds.implied import total_ends
+from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.unprotected import Invariant, name_of, named_tables
 from pgmest.sampling.facts import Facts
@@ -42,6 +45,9 @@ WITH_UNIT = (
     "public totals as pg.LinearMeasurement.exact(values, clique)."
 )
 """The error about invariants beside a schema's unit, whose rows `Replace` does not cover."""
+
+PASSES = 6
+"""The largest number of further estimates for a model that misses bounds."""
 
 ALLOWED = "a list of tuples of attributes, such as [('region',)], and of pg.LinearMeasurement.exact(...)"
 
@@ -161,6 +167,25 @@ def check_consistent(
         raise ArgumentError(f"no table has the invariants of {named}: {error}") from None
 
 
+_TOTALS: WeakKeyDictionary[Any, tuple[float, float]] = WeakKeyDictionary()
+"""curator -> the least and the largest number of records that its invariants allow."""
+
+
+def possible_total(curator: Curator, total: float) -> float:
+    """Return the number of records next to an estimated one that the invariants and structural zeros allow.
+
+    Ends are whole numbers, so that the records of the rounded number can hold the invariants.
+    """
+    if curator.fixed_total is not None or not curator.invariants:
+        return total
+    if curator not in _TOTALS:
+        zeros = zero_potentials(curator.structural_zeros, curator.domain) if curator.structural_zeros else None
+        low, high = total_ends(curator.invariants, curator.domain, zeros)
+        _TOTALS[curator] = float(np.ceil(low - CLOSE * low)), float(np.floor(high + CLOSE * high))
+    low, high = _TOTALS[curator]
+    return max(low, min(total, high))
+
+
 def determined(invariants: Iterable[Invariant], clique: Clique) -> bool:
     """Return whether one of the invariants is a table that has all attributes of a clique."""
     return any(
@@ -171,28 +196,52 @@ def determined(invariants: Iterable[Invariant], clique: Clique) -> bool:
     )
 
 
-def active_bounds(model: Any, measurements: Iterable[LinearMeasurement]) -> list[LinearMeasurement]:
-    """Return the bounds that a model misses as exact answers; a model that meets them with equality is the closest.
+def within_bounds(
+    model: Any,
+    invariants: Iterable[LinearMeasurement],
+    estimated: Callable[[Sequence[LinearMeasurement], Any], Any],
+) -> Any:
+    """Return a model that holds bounds: where one misses them, the closest model meets them with equality.
 
-    Estimates take bounds as a loss, which a model far from a bound misses by a part of a record. Bounds that no table
-    meets with equality together are left out.
+    Estimates take bounds as a loss at most, which a model far from a bound misses by a part of a record.
+
+    Args:
+        model: the model.
+        invariants: the invariants, with the bounds.
+        estimated: returns the model of more invariants, given these and the last model.
     """
-    found: list[LinearMeasurement] = []
-    for one in measurements:
-        bounds = Facts.bounds(one)
-        if bounds is not None:
-            answers = bounds.matrix @ model.project(one.clique).datavector()
-            missed = np.flatnonzero(bounds.values - answers > CLOSE * max(model.total, 1.0))
-            if missed.size:
-                found.append(LinearMeasurement.exact(bounds.values[missed], one.clique, bounds.matrix[missed]))
-    if not found:
-        return []
-    exact = [one for one in measurements if one.exact_rows.all()]
-    try:
-        check_facts([*exact, *found], model.domain, total=model.total)
-    except InconsistentMeasurementsError:
-        return []
-    return found
+    facts = list(invariants)
+    for _ in range(PASSES):
+        active = _active_bounds(model, facts)
+        if not active:
+            break
+        facts += active
+        model = estimated(facts, model)
+    return model
+
+
+def _active_bounds(model: Any, facts: Sequence[LinearMeasurement]) -> list[LinearMeasurement]:
+    """Return the bounds that a model misses most as exact answers: all that some table meets with equality together."""
+    missed: list[tuple[float, int, int]] = []  # by how much, the place of the bounds, and the row
+    given = [(one, bounds) for one in facts if (bounds := Facts.bounds(one)) is not None]
+    for place, (one, bounds) in enumerate(given):
+        off = bounds.values - bounds.matrix @ model.project(one.clique).datavector()
+        missed += [(-float(off[row]), place, int(row)) for row in np.flatnonzero(off > CLOSE * max(model.total, 1.0))]
+    exact = [one for one in facts if one.exact_rows.all()]
+    chosen = sorted(missed)
+    while chosen:
+        found = []
+        for place, (one, bounds) in enumerate(given):
+            rows = sorted(row for _, at, row in chosen if at == place)
+            if rows:
+                found.append(LinearMeasurement.exact(bounds.values[rows], one.clique, bounds.matrix[rows]))
+        try:
+            check_facts([*exact, *found], model.domain, total=model.total)
+        except InconsistentMeasurementsError:
+            chosen = chosen[: len(chosen) // 2]
+        else:
+            return found
+    return []
 
 
 def held(model: Any, measurements: Iterable[LinearMeasurement]) -> str:

@@ -122,6 +122,25 @@ def test_tables_of_all_attributes_or_of_a_part_of_the_records(name):
     assert result.sample(seed=0).project("age").values[1] == 37
 
 
+@pytest.mark.parametrize("name", ["LAMP", "PrivSyn", "AIM", "MWEM", "DualQuery", "TopDown"])
+def test_bounds_say_how_many_records_there_may_be(name):
+    """The noisy number of records is far below or above what bounds allow."""
+    counts = DATA.project("age").values
+    for bound in (pg.LinearMeasurement.at_least(3 * counts, "age"), pg.LinearMeasurement.at_most(counts // 3, "age")):
+        kind = getattr(pg.mechanisms, name)
+        budget = {"epsilon": 0.5} if kind.definition == "pure" else {"rho": 0.05}
+        mechanism = kind(**budget, backend="simulation", invariants=[bound], **dict(HOLDING)[name])
+        result = mechanism.fit(DATA, seed=0)
+        sums = result.sample(seed=0).project("age").values
+        assert np.all(bound.low <= (sums if bound.query is None else bound.query.apply(sums)))
+        assert result.details[INVARIANTS] == HELD
+
+
+def test_topdown_holds_a_bound_of_the_number_of_records():
+    result = made("TopDown", [pg.LinearMeasurement.at_most([600], ())], spine="region").fit(DATA, seed=0)
+    assert result.sample(seed=0).records == 600
+
+
 UNABLE = [
     ("MWEM", {"estimator": "original", "rounds": 2}),
     ("PrivBayes", {"estimator": "original"}),

@@ -20,6 +20,7 @@ from pgmest.mechanisms.dual_query.best_record import best_record
 from pgmest.mechanisms.dual_query.best_record_of_tables import best_record_of_tables
 from pgmest.mechanisms.dual_query.game import Game
 from pgmest.mechanisms.dual_query.workload_rows import WorkloadRows
+from pgmest.mechanisms.invariants import possible_total, within_bounds
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
     COUNT,
@@ -118,7 +119,9 @@ class DualQuery(Mechanism):
             JunctionTree.from_cliques(curator.domain, [*rows.layout.cliques, *fixed]).check_size(self.max_megabytes)
         if 2 * rows.count > MOST_CANDIDATES:
             raise ArgumentError.of("workload", workload, f"one of {MOST_CANDIDATES // 2} queries at most")
-        total = curator.fixed_total or max(1.0, curator.count(curator.budget * COUNT_SHARE).values.item())
+        total = curator.fixed_total or max(
+            1.0, possible_total(curator, curator.count(curator.budget * COUNT_SHARE).values.item())
+        )
         moved = reach / queries.units
         steps, eta = self.schedule(curator.remaining, total, moved)
         game = Game(rows, eta, total, steps, queries.units)
@@ -185,17 +188,22 @@ class DualQuery(Mechanism):
         if self.estimator == "original":
             none = CliqueVector.zeros(transcript.domain, [])
             return SupportModel(Support(transcript.records), none, transcript.total)
-        return estimate(
-            invariants,
-            transcript.domain,
-            total=transcript.total,
-            loss=DualQueryLoss(transcript),
-            init=_near_records(transcript, rules, invariants, self.max_megabytes),
-            structural_zeros=rules,
-            tolerance=1 / (transcript.queries.size * math.log(transcript.workload)),
-            max_iterations=self.max_iterations,
-            max_megabytes=self.max_megabytes,
-        )
+        near = _near_records(transcript, rules, invariants, self.max_megabytes)
+
+        def estimated(facts: Sequence[LinearMeasurement]) -> Any:
+            return estimate(
+                facts,
+                transcript.domain,
+                total=transcript.total,
+                loss=DualQueryLoss(transcript),
+                init=near,
+                structural_zeros=rules,
+                tolerance=1 / (transcript.queries.size * math.log(transcript.workload)),
+                max_iterations=self.max_iterations,
+                max_megabytes=self.max_megabytes,
+            )
+
+        return within_bounds(estimated(invariants), invariants, lambda facts, _: estimated(facts))
 
 
 def _near_records(

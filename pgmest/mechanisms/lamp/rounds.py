@@ -12,6 +12,7 @@ import numpy as np
 from pgmest._base.stages import rounds_in_time
 from pgmest.errors import SpendTooSmall, TotalError
 from pgmest.mechanisms.held_records import known_tables
+from pgmest.mechanisms.invariants import possible_total
 from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candidates
 from pgmest.mechanisms.lamp.answers import counts_all, grouping_query, least_total
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
@@ -72,8 +73,8 @@ def total_of(curator: Curator) -> tuple[float, float]:
     try:
         found = estimate_total(whole, curator.domain)
     except TotalError:
-        return least_total(curator.measurements, curator.domain), math.inf
-    return found.value, found.stddev
+        return possible_total(curator, least_total(curator.measurements, curator.domain)), math.inf
+    return possible_total(curator, found.value), found.stddev
 
 
 @dataclass(eq=False)

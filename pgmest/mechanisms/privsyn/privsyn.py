@@ -12,6 +12,7 @@ import numpy as np
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.estimation import estimate_measured, lifted, mergeable, tree_limit
 from pgmest.mechanisms.held_records import known_tables, model_with_invariants
+from pgmest.mechanisms.invariants import possible_total
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     CELLS,
@@ -162,7 +163,7 @@ class PrivSyn(Mechanism):
         rng: np.random.Generator,
     ) -> Any:
         domain = transform.after
-        total = curator.fixed_total or estimate_total(measured, domain).value
+        total = curator.fixed_total or possible_total(curator, estimate_total(measured, domain).value)
         if self.estimator == "pgm":
             model = estimate_measured(recoded, measurements=measured, method="mirror_flow")
             return lifted(curator, transform, model)

@@ -241,7 +241,7 @@ def _products_of_matrix(
     query: Any = measurement.query
     entries: Any = csr_array(query.values if isinstance(query, SparseQuery) else query.matrix(), copy=True)
     entries.eliminate_zeros()
-    codes = np.indices(domain.project(measurement.clique).shape).reshape(len(measurement.clique), -1)
+    codes = np.indices(domain.project(measurement.clique).shape).reshape(len(measurement.clique), entries.shape[1])
     of = dict(zip(measurement.clique, codes, strict=True))
     names, values = detail.ordered(measurement.clique), domain[spine.attribute]
     shape, unknown = detail.project(names).shape, np.zeros(entries.shape[1], dtype=np.int64)

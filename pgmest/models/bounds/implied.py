@@ -7,6 +7,7 @@ only suggests y: as shares are at most 1, $x_i \le (r^T y + \sum_j \max(-d_j, 0)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -93,16 +94,35 @@ def allowed_total(
     presolved = Presolved.of(pinned)
     if not presolved.empty and feasible(presolved).status != INFEASIBLE:
         return total, False
-    found = [
-        solve(sign * row, polytope.equations, polytope.right, polytope.low, polytope.high).point for sign in (1, -1)
-    ]
-    low, high = (None if point is None else float(row @ point) for point in found)
+    low, high = _ends(polytope)
     if low is not None and high is not None and high - low <= 1e-9 * max(high, 1e-9 * total):
         return max(low, 0.0), True
     inside = INSIDE * (high - low if low is not None and high is not None else total)
     if low is not None and total < low + inside:
         return low + inside, False
     return (high - inside if high is not None and total > high - inside else total), False
+
+
+def total_ends(
+    measurements: Sequence[LinearMeasurement], domain: Domain, zeros: CliqueVector | None = None
+) -> tuple[float, float]:
+    """Return the least and the largest total that answers without noise, exact or bounds, allow: 0 and inf if unknown.
+
+    Args:
+        measurements: the answers.
+        domain: all attributes.
+        zeros: potentials whose -inf cells are impossible.
+    """
+    polytope = _program(measurements, domain, zeros, None)
+    low, high = (None, None) if polytope is None else _ends(polytope)
+    return 0.0 if low is None else max(low, 0.0), math.inf if high is None else high
+
+
+def _ends(polytope: TablePolytope) -> tuple[float | None, float | None]:
+    """Return the least and the largest total, None without one."""
+    row, parts = polytope.total_row(), (polytope.equations, polytope.right, polytope.low, polytope.high)
+    low, high = (None if (point := solve(sign * row, *parts).point) is None else float(row @ point) for sign in (1, -1))
+    return low, high
 
 
 def emptied_cells(
@@ -144,8 +164,13 @@ def _polytope(
 ) -> TablePolytope | None:
     """Return the tables that answers without noise allow; None without exact answers, or if they are too many."""
     facts = [m for m in measurements if not m.noisy]
-    if not any(m.exact_rows.any() for m in facts):
-        return None
+    return _program(facts, domain, zeros, total) if any(m.exact_rows.any() for m in facts) else None
+
+
+def _program(
+    facts: Sequence[LinearMeasurement], domain: Domain, zeros: CliqueVector | None, total: float | None
+) -> TablePolytope | None:
+    """Return the tables that answers without noise allow; None if they are too many."""
     try:
         polytope = TablePolytope.of(domain, facts, answer_ends(facts, 0.5), total=total, zeros=zeros, max_megabytes=1.0)
     except ModelTooLarge:
