@@ -43,7 +43,7 @@ def interval(
     """Return the ends of a model's answer, in counts; the guide on answers says which kind to publish.
 
     - "errors": the estimate plus and minus its standard error from noise, from shrinkage, and from dependence that was
-      not measured; takes milliseconds.
+      not measured; takes milliseconds, or seconds for a table of many cells of which a Kron tells few classes apart.
     - "noise": the estimate plus and minus its standard error from the noise (`Model.uncertainty`).
     - "posterior": credible intervals of the posterior last drawn (`Model.posterior`). Without one, the first call draws
       a thousand times. For attributes that were not measured together, dependence is drawn, too, as strong as that of

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest.errors import ArgumentError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.errors.class_errors import ClassErrorModel, classes_of
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.intervals import Interval
 from pgmest.models.model_function import attributes_read, function_of_table
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 500_000
 """The largest number of cells of a table whose errors are drawn."""
+MOST_ATTRIBUTES = 10
+"""The largest number of attributes of a table over classes: errors of all its margins are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +104,8 @@ def drawn_answers(
     evidence = checked_evidence(domain, given, names)
     whole = domain.ordered((*names, *evidence))
     if domain.size(whole) > MOST_CELLS:
-        raise ArgumentError(
-            f"the table of {', '.join(whole)} has {count_text(domain.size(whole))} cells, and intervals need at most "
-            f'{count_text(MOST_CELLS)}: ask about fewer attributes, or choose kind="noise".'
-        )
+        errors, query, evidence = _over_classes(errors, query, clique, whole, evidence)
+        domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
     drawn = errors.draws(whole, seed=np.random.default_rng([seed, *domain.axes(whole)]))
     table = errors.tables.model.project(whole).values
     if about == "population":
@@ -159,6 +160,37 @@ def no_known_errors(model: ModelBase) -> ArgumentError:
         f"a {kind} has no intervals here, since {reason}: ask the model that {remedy} returned, or give it the answers "
         "by model.knows(pgmest.KnownErrors(measurements))."
     )
+
+
+def _over_classes(
+    errors: ErrorModel, query: Any, clique: Any, whole: Clique, evidence: Mapping[str, int]
+) -> tuple[ErrorModel, Any, Mapping[str, int]]:
+    """Return errors, a query and evidence over classes of codes, of which the query asks alone.
+
+    Raises:
+        ArgumentError: the table over classes is too large, too.
+    """
+    domain = errors.tables.domain
+    query = query.query if isinstance(query, LinearMeasurement) and isinstance(query.query, Kron) else query
+    factors = query.factors if isinstance(query, Kron) else {}
+    labels = {name: classes_of(factor, domain[name]) for name, factor in factors.items()}
+    labels |= {name: (np.arange(domain[name]) == code).astype(np.int64) for name, code in evidence.items()}
+    labels = {name: own for name, own in labels.items() if int(own.max()) + 1 < domain[name]}
+    reduced = ClassErrorModel.reduced(errors, labels)
+    cells, classes = domain.size(whole), reduced.tables.domain.size(whole)
+    if classes > MOST_CELLS or len(whole) > MOST_ATTRIBUTES:
+        apart = "" if classes == cells else f", of which the query tells {count_text(classes)} apart"
+        raise ArgumentError(
+            f"the table of {', '.join(whole)} has {count_text(cells)} cells{apart}, and intervals need at most "
+            f"{count_text(MOST_CELLS)} of at most {MOST_ATTRIBUTES} attributes: ask about fewer attributes, give a "
+            "pg.Kron whose matrices have few different columns, such as sums over ranges of codes, or choose "
+            'kind="noise".'
+        )
+    if isinstance(query, Kron):
+        first = {name: np.unique(own, return_index=True)[1] for name, own in labels.items()}
+        columns = [(name, one.matrix()[:, first[name]] if name in first else one) for name, one in factors.items()]
+        query = Kron(columns, axes=query.axes)
+    return reduced, query, {name: 1 if name in labels else code for name, code in evidence.items()}
 
 
 @dataclass(frozen=True)

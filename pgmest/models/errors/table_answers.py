@@ -28,10 +28,12 @@ class Side:
     Attributes:
         labels: the group of each code: codes of a group are always counted together.
         matrix: the matrix over groups, shape (rows, groups); None is the identity.
+        deviations: whether the groups are known up to their sum only, so that the inverse returns counts of sum 0.
     """
 
     labels: np.ndarray
     matrix: np.ndarray | None = None
+    deviations: bool = False
 
     @classmethod
     def of(cls, query: Any, size: int) -> Side | None:
@@ -61,7 +63,9 @@ class Side:
     @cached_property
     def inverse(self) -> np.ndarray | None:
         """The pseudo-inverse of the matrix, shape (groups, rows); None is the identity."""
-        return None if self.matrix is None else np.linalg.pinv(self.matrix)
+        if self.matrix is None or not self.deviations:
+            return None if self.matrix is None else np.linalg.pinv(self.matrix)
+        return np.linalg.pinv(self.matrix - self.matrix.mean(axis=1, keepdims=True))
 
     @cached_property
     def sums(self) -> float | None:
