@@ -97,9 +97,16 @@ def _run(options: argparse.Namespace) -> None:
     else:
         plan = rehearse(mechanism, domain, records, workload, time_limit=options.most_seconds, matters=matters or ())
     show(json.dumps(plan.to_json()) if options.json else plan)
+    if isinstance(mechanism, LAMP) and domain.hierarchies and not options.json:
+        show(LEVELS)
     if unit and not options.json:
         show(unit_in_words(unit))
 
+
+LEVELS = """
+The tables above are those of single values, also where the workload names levels, such as diagnosis@chapter. Tables of
+levels add up their counts, and have smaller errors in shares of the records."""
+"""The explanation of a plan for columns that have levels."""
 
 PLAN = Command(
     "plan",

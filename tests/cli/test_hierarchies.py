@@ -128,6 +128,9 @@ def test_compare_info_and_plan_know_levels(folder, capsys):
     assert "8 seen@quarter" in capsys.readouterr().out
     plan = ["plan", str(folder / "people2.yaml"), "--epsilon", "1", "--workload", "dx@chapter,sex"]
     assert main(plan) == 0
+    assert "also where the workload names levels" in capsys.readouterr().out
+    assert main([*plan, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tables"]
 
 
 def test_a_synthesizer_answers_by_level_after_saving_and_loading(folder, tmp_path):
