@@ -29,7 +29,14 @@ from pgmest.mechanisms.lamp.emphasis import VISIBLE, emphasized_tables, measured
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.scorer import POWER
-from pgmest.mechanisms.lamp.typical_tables import CLASSES, TableKind, class_of, typical_counts, typical_dependences
+from pgmest.mechanisms.lamp.typical_tables import (
+    CLASSES,
+    TYPICAL,
+    TableKind,
+    class_of,
+    typical_counts,
+    typical_dependences,
+)
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
 from pgmest.tables.domain import Clique
@@ -43,6 +50,9 @@ MOST_FAIR_SHARES = 20
 
 NORMAL_95 = 1.96
 """Half of the width of a 95 % interval, in standard deviations."""
+
+DEPENDENT = tuple(TYPICAL[level] for level in (0.5, 0.75, 0.9, 0.95))
+"""The dependences of measured tables, each as likely: those of the upper half of typical pairs."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,7 @@ class Forecast:
     unscored: bool = False
     _kinds: dict[tuple[int, ...], TableKind] = field(default_factory=dict)
     _leasts: dict[tuple[tuple[int, ...], float, float], float] = field(default_factory=dict)
+    _insides: dict[tuple[tuple[int, ...], float], float] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> dict[Clique, float]:
@@ -247,11 +258,26 @@ class Forecast:
         own, parts = self._left(candidate, share), [self.one_way[name] for name in clique]
         error, worst = math.hypot(own, *(p.error for p in parts)), math.hypot(own, *(p.worst for p in parts))
         width = NORMAL_95 / math.sqrt(max(float(noise_model.interaction_precision(share, shape)), 1e-300))
+        certain = self.unscored or clique in self.ahead
+        inside = kind.inside(candidate.level(share), STRONG) if certain else self._inside(kind, self.tables[clique])
+        width = math.hypot(width, NORMAL_95 * inside)
         width = math.hypot(width, *(p.half_width * self._frequent({*clique} - {*p.clique}) for p in parts))
         sizes = sorted(clique, key=self.first.domain.__getitem__)
         groups = tuple(shape[sizes.index(name)] for name in clique)
         cells = math.prod(self.first.domain[name] for name in clique)
         return ExpectedTable(clique, cells, groups, share, min(1.0, error), width, min(1.0, worst))
+
+    def _inside(self, kind: TableKind, importance: float) -> float:
+        """Return the standard error of a cell inside groups, in counts, over the dependences that are measured."""
+        key = kind.sizes, importance
+        if key not in self._insides:
+            squares = []
+            for dependence in DEPENDENT:
+                candidate = kind.candidate((class_of(dependence),))
+                level = candidate.level(max(self.share_of(candidate, importance), SHARE_GRID[1]))
+                squares.append(kind.inside(level, dependence) ** 2)
+            self._insides[key] = math.sqrt(float(np.mean(squares)))
+        return self._insides[key]
 
     def _left(self, candidate: CandidateMarginal, share: float) -> float:
         """Return the expected error (total variation) of a candidate that is measured with a share of the budget."""

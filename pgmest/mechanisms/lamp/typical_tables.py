@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pgmest.mechanisms.emphasis import STRONG
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.candidates import (
+    DEVIATION,
     CandidateMarginal,
     NoiseModel,
     magnitude_histogram,
@@ -60,6 +63,7 @@ class TableKind:
         sides: For each level of groups, the `magnitude_histogram` of each attribute.
         finest: For each level, whether every value is its own group.
         chances: For each level, the sampling error of independent attributes (l1, in counts).
+        alone: For each level, the share of each value in its group, for each attribute.
     """
 
     sizes: tuple[int, ...]
@@ -68,6 +72,7 @@ class TableKind:
     sides: list[tuple[tuple[np.ndarray, np.ndarray], ...]]
     finest: list[bool]
     chances: list[float]
+    alone: list[tuple[np.ndarray, ...]]
     _candidates: dict[tuple[tuple[int, ...], float], CandidateMarginal] = field(default_factory=dict)
 
     @classmethod
@@ -81,7 +86,11 @@ class TableKind:
             for at in groups
         ]
         chances = [sampling_error(each, records) for each in sides]
-        return cls(sizes, records, noise_model, sides, [all(map(is_identity, at)) for at in groups], chances)
+        finest = [all(map(is_identity, at)) for at in groups]
+        alone = [
+            tuple(own / summed(own, (labels,))[labels] for own, labels in zip(counts, at, strict=True)) for at in groups
+        ]
+        return cls(sizes, records, noise_model, sides, finest, chances, alone)
 
     @property
     def most(self) -> float:
@@ -94,6 +103,33 @@ class TableKind:
         if visible is None:
             return np.hypot(systematic, self.chances[-1])
         return np.hypot(visible * systematic, self.chances[min(COARSE_LEVEL, len(self.chances) - 1)])
+
+    def inside(self, level: int, dependence: float) -> float:
+        r"""Return the standard error of a cell, in counts, that measuring over groups leaves: what happens inside them.
+
+        It is the root mean square over the records. A group's count is divided among its cells by their shares s. So a
+        cell of m expected records keeps the fraction 1 - s of the variance of its sampling error and of the dependence
+        that the groups hide, which deviates by $m^{0.75}$. Values that are groups by themselves have s = 1.
+
+        Args:
+            level: The level of the groups.
+            dependence: The dependence of the table (total variation from independence).
+        """
+        shares = [typical_counts(size, 1.0) for size in self.sizes]
+
+        def total(power: float) -> float:
+            """Return the sum of the expected shares of the cells to a power, each times 1 - s."""
+            within = zip(shares, self.alone[level], strict=True)
+            inside = np.prod([float((own**power * alone).sum()) for own, alone in within])
+            return max(0.0, float(np.prod([float((own**power).sum()) for own in shares]) - inside))
+
+        chance, spread = self.records * total(2.0), total(DEVIATION[False])
+        if self.finest[level] or spread <= 0:
+            return 0.0
+        systematic = 2 * self.records * min(dependence, self.most)
+        seen = Dependence(VISIBLE * systematic, systematic)
+        scale = seen.left_within(level, COARSE_LEVEL) / (MEAN_ABSOLUTE * spread)
+        return math.sqrt(chance + scale**2 * total(1 + 2 * DEVIATION[False]))
 
     def candidate(self, places: tuple[int, ...], visible: float = VISIBLE) -> CandidateMarginal:
         """Return the candidate for a table whose dependence is one of some equally likely `CLASSES`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,13 @@ import pytest
 import pgmest as pg
 from experiments.data import load
 from pgmest.mechanisms import LAMP
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.lamp.candidates import DEVIATION
+from pgmest.mechanisms.lamp.dependence import Dependence
+from pgmest.mechanisms.lamp.emphasis import VISIBLE
+from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.remedies import forecast_of
+from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
 from pgmest.mechanisms.lamp.typical_tables import CLASSES, TYPICAL, typical_counts, typical_dependences
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.privacy import AddRemove
@@ -101,6 +108,48 @@ def test_the_error_and_the_interval_of_a_table_that_matters_come_true(epsilon):
         inside.append(np.mean(off <= planned.half_width))
     assert 0.5 < planned.error / np.mean(errors) < 2
     assert np.mean(inside) > 0.9
+
+
+@pytest.mark.parametrize("sizes", [(40, 9), (9, 90), (4, 5, 70)], ids=str)
+@pytest.mark.parametrize("dependence", [0.0, 0.18])
+def test_the_error_inside_groups_is_that_of_the_whole_table(sizes, dependence):
+    """The sums over cells are those of the table; a simulated table has such errors after its groups are divided."""
+    records, rng = 20_000.0, np.random.default_rng(0)
+    kind = forecast(dict(zip("abc", sizes, strict=False)), int(records), epsilon=1.0).kind_of(sizes)
+    sides = [typical_counts(size, 1.0) for size in kind.sizes]
+    table = reduce(np.multiply.outer, sides)
+    for level, finest in enumerate(kind.finest):
+        found = kind.inside(level, dependence)
+        groups = [own[min(level, len(own) - 1)] for own in map(nested_groups, sides)]
+        inverse = [np.eye(int(labels[-1]) + 1)[labels] for labels in groups]
+        share = reduce(np.multiply.outer, kind.alone[level])
+        spread = table ** DEVIATION[False]
+        systematic = 2 * records * min(dependence, kind.most)
+        hidden = Dependence(VISIBLE * systematic, systematic).left_within(level, COARSE_LEVEL)
+        scale = 0.0 if finest else hidden / (MEAN_ABSOLUTE * (spread * (1 - share)).sum())
+        variances = (records * table + (scale * spread) ** 2) * (1 - share)
+        assert found == pytest.approx(math.sqrt(float((table * variances).sum())), rel=1e-6, abs=1e-3)
+        assert (found < 1e-6) == finest
+        if not dependence:
+            squares = []
+            for _ in range(60):
+                drawn = rng.poisson(records * table).astype(float)
+                sums = drawn
+                for axis, member in enumerate(inverse):
+                    sums = np.moveaxis(np.tensordot(sums, member @ member.T, axes=(axis, 0)), -1, axis)
+                squares.append(float((table * np.square(drawn - sums * share)).sum()))
+            assert found == pytest.approx(math.sqrt(np.mean(squares)), rel=0.25, abs=1e-3)
+
+
+def test_pairs_of_many_values_are_less_certain_inside_their_groups():
+    """Without groups, or where all pairs are measured over codes, the interval is that of the noise."""
+    few, many = (forecast({f"x{i}": size for i in range(6)}, 30_000, epsilon=1.0) for size in (2, 60))
+    for found, inside in ((few, False), (many, True)):
+        table = found.if_measured(("x0", "x1"))
+        share = max(table.share, 1e-300)
+        noise = 1.96 / math.sqrt(float(found.first.noise_model.interaction_precision(share, table.groups)))
+        assert table.half_width > noise
+        assert (found._inside(found.kind(("x0", "x1")), 1.0) > 1.0) == inside
 
 
 def test_even_values_are_the_worst_case():
