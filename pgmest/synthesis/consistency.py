@@ -53,6 +53,7 @@ def consistent_tables(
 
     Raises:
         QueryError: a measurement has a query other than identity.
+        ArgumentError: the total is negative.
         TotalError, UnknownAttributeError, MeasurementShapeError: the measurements do not fit the domain.
     """
     known, noisy = as_domain(domain), list(measurements)
@@ -65,7 +66,9 @@ def consistent_tables(
     from pgmest.synthesis.kernels import agree, most_negative, onto_simplexes
 
     rounds = at_least("rounds", rounds, 0)
-    size = estimate_total(noisy, known).value if total is None else float(total)
+    size = max(0.0, estimate_total(noisy, known).value) if total is None else float(total)
+    if not size >= 0:
+        raise ArgumentError.of("total", total, "at least 0")
     cliques = [known.ordered(m.clique) for m in noisy]
     flat, starts, tables = _flat_tables(noisy, cliques, known)
     weights = [1 / float(np.mean(np.square(measurement.stddev))) for measurement in noisy]

@@ -403,8 +403,8 @@ def onto_simplexes(values, starts, total):
     """
     for t in range(len(starts) - 1):
         row = values[starts[t] : starts[t + 1]]
-        amount, count, kept = (_sum(row) - total) / row.size, -1, row.size
-        while kept != count:
+        amount, count, kept = (_sum(row) - total) / row.size, row.size + 1, row.size
+        while kept < count:  # rounding may let an entry come back, and go again, without end
             count = kept
             held, kept = _sum_above(row, amount)
             if kept > 0:  # 0 entries are kept only if the total is 0, and then all become 0

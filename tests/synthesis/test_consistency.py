@@ -132,3 +132,15 @@ def test_many_projections_onto_simplexes_are_those_one_by_one(rows, total):
     expected = np.concatenate([norm_sub(np.array(row), total) for row in rows])
     assert np.allclose(flat, expected, rtol=0, atol=1e-9)
     assert (flat >= 0).all()
+
+
+def test_a_projection_ends_where_rounding_lets_an_entry_come_back():
+    codes = np.minimum([2, 2, 1], np.random.default_rng(1).geometric(0.6, (7, 3)) - 1)
+    data = pg.Dataset.from_codes(codes, {"a": 3, "b": 3, "c": 2})
+    for seed in range(40):
+        pg.mechanisms.PrivSyn(rho=0.05, backend="simulation").fit(data, seed=seed, progress=False)
+
+
+def test_a_negative_total_is_refused():
+    with pytest.raises(ArgumentError, match="total=-1"):
+        consistent_tables([pg.LinearMeasurement([-9.0, 2.0], "a", 3.0)], {"a": 2}, total=-1)

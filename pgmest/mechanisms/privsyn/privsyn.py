@@ -163,7 +163,7 @@ class PrivSyn(Mechanism):
         rng: np.random.Generator,
     ) -> Any:
         domain = transform.after
-        total = curator.fixed_total or possible_total(curator, estimate_total(measured, domain).value)
+        total = curator.fixed_total or max(1.0, possible_total(curator, estimate_total(measured, domain).value))
         if self.estimator == "pgm":
             model = estimate_measured(recoded, measurements=measured, method="mirror_flow")
             return lifted(curator, transform, model)
