@@ -88,8 +88,8 @@ class InitialMeasurements:
         groups = branches(self.domain, clique[0]) if clique else ()
         if not groups:
             return []
-        levels = measured_levels(groups, self.domain[clique[0]])[::-1]
-        return list(zip(levels, level_parts(levels, self.noise_model.power).tolist(), strict=True))
+        levels = measured_levels(groups, self.domain[clique[0]])
+        return list(zip(levels, level_parts(levels, self.noise_model.power).tolist(), strict=True))[::-1]
 
     def query(self, clique: Clique) -> Kron | None:
         """Return the query for a marginal; None asks for its counts."""

@@ -21,6 +21,10 @@ from pgmest.synthesis.consistency import norm_sub
 
 ROUNDS, ATOMS = 50, 80
 """The numbers of iterations and of atoms for the distribution of shares."""
+COARSER = 1.0
+"""The weight of the errors of all coarser levels together, relative to those of codes."""
+PART_ROUNDS, LEAST_PART = 100, 1e-3
+"""The number of iterations for the parts of levels, and the smallest part, relative to their sum."""
 LEAST_RATIO = 1e-2
 """The smallest positive ratio of a count to its even share of its branch in the distribution of shares."""
 LEAST_SHARE = 1e-6
@@ -43,14 +47,33 @@ def measured_levels(levels: Sequence[np.ndarray], codes: int) -> list[np.ndarray
 
 
 def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
-    """Return the parts of a share for each level of a tree that minimize the sum of their errors.
+    r"""Return the parts of a share for each level of a tree that minimize the errors of the estimates at all levels.
+
+    The estimates are those of least squares from all levels, so that codes lose little by counts of branches. In a tree
+    whose groups of a level have equal numbers of codes, the l1 error of level j is proportional to
+    $n_j \sqrt{m_j / n_j \sum_{l \le j} (n_l - n_{l-1}) / \sum_{k \ge l} m_k s_k}$: level l has $n_l$ groups of
+    $m_l$ codes, $n_l - n_{l-1}$ differences inside the groups before, and counts of precision $s_l$. The minimum is
+    found by multiplication with powers of the gradient.
 
     Args:
-        levels: The branch of each code at each level.
+        levels: The branch of each code at each level, from the coarsest, the codes last.
         power: The power of the share to which precision is proportional.
     """
-    parts = np.array([float(labels[-1]) + 1 for labels in levels]) ** (2 / (2 + power))
+    groups = np.array([float(labels[-1]) + 1 for labels in levels])
+    codes, free, parts = len(levels[-1]) / groups, np.maximum(np.diff(groups, prepend=1.0), 1e-9), np.ones(len(groups))
+    weights = np.r_[np.full(len(groups) - 1, COARSER / max(len(groups) - 1, 1)), 1.0]
+    for _ in range(PART_ROUNDS):
+        parts /= parts.sum()
+        known = _from_here(codes * parts**power)
+        steepness = weights * codes / np.sqrt(codes / groups * np.cumsum(free / known))
+        gradient = codes * power * parts ** (power - 1) * np.cumsum(_from_here(steepness) * free / known**2)
+        parts = np.maximum(parts * np.sqrt(gradient / gradient.max()), LEAST_PART)
     return parts / parts.sum()
+
+
+def _from_here(values: np.ndarray) -> np.ndarray:
+    """Return the sum of the values at each place and all later ones."""
+    return np.cumsum(values[::-1])[::-1]
 
 
 def levels_together(levels: Sequence[np.ndarray], power: float) -> np.ndarray:

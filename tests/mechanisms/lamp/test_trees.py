@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest import zeros
 from pgmest.mechanisms.lamp.answers import RangeAnswers
+from pgmest.mechanisms.lamp.candidates import NoiseModel, memberships
 from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate
 from pgmest.mechanisms.lamp.rounds import evidence_of
-from pgmest.mechanisms.lamp.tree_counts import TreeAnswers, level_parts, levels_together, measured_levels
+from pgmest.mechanisms.lamp.tree_counts import COARSER, TreeAnswers, level_parts, levels_together, measured_levels
 from pgmest.mechanisms.lamp.tree_order import TreeOrder
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 
 BLOCK = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 4, 4])
 CHAPTER = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
@@ -216,12 +219,42 @@ def test_levels_with_nearly_as_many_groups_as_the_next_are_not_measured():
     assert measured_levels([], 12) == []
 
 
-def test_shares_of_levels_minimize_the_sum_of_errors():
-    levels = [CHAPTER, BLOCK, np.arange(12)]
+def test_shares_of_levels_minimize_the_errors_of_least_squares_at_all_levels():
+    levels = [np.arange(24) // 12, np.arange(24) // 4, np.arange(24)]
+    rows = [memberships(labels).T for labels in levels]
+
+    def error(parts: np.ndarray, power: float) -> float:
+        covariance = np.linalg.inv(sum(part**power * own.T @ own for part, own in zip(parts, rows, strict=True)))
+        covariance -= np.outer(covariance.sum(0), covariance.sum(0)) / covariance.sum()  # the total is known
+        sizes = [np.sqrt(np.maximum(np.diag(own @ covariance @ own.T), 0)).sum() for own in rows]
+        return float(COARSER / 2 * sum(sizes[:-1]) + sizes[-1])
+
+    parts = level_parts(levels, 1.0)
+    for moved in np.random.default_rng(0).normal(0, 0.03, (20, 3)):
+        other = np.maximum(parts + moved, 1e-3)
+        assert error(parts, 1.0) <= error(other / other.sum(), 1.0) + 1e-9
+    assert level_parts(levels, 2.0)[-1] > 0.99  # where halving a share costs four times the variance, codes are enough
+    assert error(level_parts(levels, 2.0), 2.0) < error(np.full(3, 1 / 3), 2.0)
+
+
+@pytest.mark.parametrize("groups", [(1,), (7,), (1, 2), (1, 600), (1, 2, 4, 8), (300, 600)])
+def test_shares_of_levels_are_positive_for_any_tree(groups: tuple[int, ...]):
+    levels = [np.sort(np.arange(groups[-1]) % count) for count in groups]
     for power in (1.0, 2.0):
-        parts, sizes = level_parts(levels, power), np.array([3.0, 5.0, 12.0])
-        error = lambda shares, p=power, n=sizes: float((n / shares ** (p / 2)).sum())  # noqa: E731
-        for moved in np.random.default_rng(0).normal(0, 0.05, (20, 3)):
-            other = np.maximum(parts + moved, 1e-3)
-            assert error(parts) <= error(other / other.sum()) + 1e-12
-        assert levels_together(levels, power).shape == (12, 20)
+        parts = level_parts(levels, power)
+        assert np.isfinite(parts).all()
+        assert parts.min() > 0
+        assert parts.sum() == pytest.approx(1)
+        assert parts[-1] == parts.max()
+        assert levels_together(levels, power).shape == (groups[-1], sum(groups))
+
+
+def test_codes_get_most_of_the_share_of_an_attribute_with_a_tree():
+    domain = records().domain
+    first = InitialMeasurements.of(domain, WorkloadDemand.of(domain, None), NoiseModel(1.0, 1.0), 0.1, True)
+    asked = {
+        12 if query is None else query.rows: share for clique, query, share in first.measurements() if "code" in clique
+    }
+    assert len(asked) == 2
+    assert asked[12] > 0.8 * sum(asked.values())
+    assert first.stddev("code") == pytest.approx(asked[12] ** -0.5)
