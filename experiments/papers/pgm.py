@@ -365,7 +365,7 @@ PAPER = Paper(
             "DualQuery on the workload's own queries",
             f"{PUBLISHED}/dual_query.py: dual_query",
             [f"{TESTS}::test_the_best_record_is_the_best_of_all", f"{TESTS}::test_the_loss_is_algorithm_5"],
-            because="a reference; `pgmest.mechanisms.DualQuery` is the private one, on cells and their negations",
+            because="a reference; `pgmest.mechanisms.DualQuery` is the private one, which takes any linear queries",
         ),
         algorithm(
             "Algorithm 5",

@@ -117,8 +117,8 @@ def test_the_estimate_of_a_cell_is_its_share_of_the_interval():
 def test_algorithm_1_spends_as_it_says():
     mechanism = PPSynAsPublishedNotPrivate(rho=0.1, rounds=10, backend="simulation")
     result = mechanism.fit(CENSUS, [("age", "sex"), ("income>50K", "sex")], seed=0)
-    one_way = [rho(e.cost) for e in result.ledger if e.kind == "measure"][:3]
-    parts = np.array([CENSUS.domain[name] for name in ("age", "sex", "income>50K")]) ** (2 / 3)
+    one_way = [rho(e.cost) for e in result.ledger if e.kind == "measure"][: len(CENSUS.domain)]
+    parts = np.array(CENSUS.domain.shape) ** (2 / 3)  # the workload does not name all of them
     assert sorted(one_way) == pytest.approx(sorted(0.01 * parts / parts.sum()))
     selections = [rho(entry.cost) for entry in result.ledger if entry.kind == "release"]
     assert selections == pytest.approx([0.1 * 0.1 / 10] * len(selections))

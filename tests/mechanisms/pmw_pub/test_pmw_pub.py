@@ -56,7 +56,7 @@ def test_multiplicative_weights_reach_a_measured_marginal():
             pg.LinearMeasurement([[70.0, 10.0], [15.0, 5.0]], ("a", "c"), 0.1),
             pg.LinearMeasurement([20.0, 60.0], ("b",), 0.1, query=[[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]),
         )
-        public_total = None
+        fixed_total = None
 
     everything = pg.Dataset.from_codes(np.argwhere(np.ones(DOMAIN.shape)), DOMAIN)
     estimator = ReplayedPublicWeights(Support(everything), cast(Curator, Answers()), replays=300)

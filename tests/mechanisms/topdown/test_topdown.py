@@ -132,7 +132,8 @@ def test_questions_can_be_named_or_come_from_a_workload():
     items = Item(("area", "age"), weight=2.0), Item("age", pg.queries.prefix(3), 2.0), Item("area@county", weight=2.0)
     asked = made().fit(DATA, Workload(items), seed=0)
     assert asked.details["questions"] == ((), ("age",), ("sex",))
-    assert [float(entry.cost.exact[0]) for entry in asked.ledger][:4] == pytest.approx([1 / 16] * 4)
+    weights = np.array([2.0, 2.0, 0.6, 2.0])  # of sex, which no item names, a tenth of what the items have
+    assert [float(entry.cost.exact[0]) for entry in asked.ledger][:4] == pytest.approx(weights / weights.sum() / 4)
     assert [m.rows for m in asked.measurements[:4]] == [1, 3, 2, 3]
     total = made().fit(DATA, [("age", "sex")], seed=0)
     assert total.details["questions"] == ((), ("sex", "age"))

@@ -175,8 +175,8 @@ class TestWhichKind:
 
     def test_functions_name_their_attributes(self) -> None:
         model = self.model(PAIRS)
-        with pytest.raises(pg.errors.ArgumentError, match="clique="):
-            model.interval(lambda one: one.total)
+        with pytest.raises(pg.errors.ArgumentError, match="reads its sample"):
+            model.interval(lambda one: one.sample(5, seed=0).project("a").values[0])
         model.posterior(40, warm_up=20, chains=2)
         mean = model.interval(lambda table: table.values @ np.arange(5) / table.values.sum(), "a", kind="posterior")
         assert (mean.kind, mean.basis, mean.low.values.shape) == ("posterior", "measured", ())
