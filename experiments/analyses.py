@@ -23,6 +23,7 @@ import numpy as np
 
 import pgmest as pg
 from experiments.data import load
+from experiments.kept_runs import MechanismRun
 from pgmest._base.files import write_atomically
 from pgmest.inference import combine
 
@@ -127,13 +128,8 @@ def analyzed(table: pg.Dataset, scales: list[tuple[float, float]]) -> Answers:
 
 
 @dataclass(frozen=True)
-class Run:
-    """A table, a mechanism and a budget."""
-
-    table: str
-    mechanism: str
-    epsilon: float
-    seed: int
+class Run(MechanismRun):
+    """A run whose scores are kept."""
 
     @property
     def kept(self) -> Path:

@@ -21,7 +21,6 @@ import argparse
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ import pandas as pd
 
 import pgmest as pg
 from experiments.data import data_folder, load
-from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
+from experiments.kept_runs import KeptRuns, MechanismRun, add_options, made_by, wanted
 
 EPSILONS, SEEDS, DELTA = (0.1, 1.0, 10.0), 3, 1e-9
 BAR = "LAMP without the tree"
@@ -40,22 +39,7 @@ TRIPLES = 12
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
-@dataclass(frozen=True)
-class Run:
-    """One release of one table."""
-
-    table: str
-    mechanism: str
-    epsilon: float
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return f"{self.table}-{self.mechanism}-{self.epsilon:g}-{self.seed}".replace("/", "_").replace(" ", "_")
-
-
-KEPT = KeptRuns("hierarchies", Run)
+KEPT = KeptRuns("hierarchies", MechanismRun)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -169,11 +153,11 @@ def _plain(data: pg.Dataset) -> pg.Dataset:
     return pg.Dataset(pg.Domain(dict(data.domain)), data.columns, data.records)
 
 
-def _options(run: Run) -> dict[str, Any]:
+def _options(run: MechanismRun) -> dict[str, Any]:
     return {"epsilon": run.epsilon, "delta": DELTA, "backend": "simulation"}
 
 
-def _by_area(data: pg.Dataset, run: Run) -> pg.Dataset:
+def _by_area(data: pg.Dataset, run: MechanismRun) -> pg.Dataset:
     """Return synthetic records of each area, which is released by itself."""
     (attribute,) = data.domain.hierarchies
     plain, parts = _plain(data), []
@@ -187,14 +171,14 @@ def _by_area(data: pg.Dataset, run: Run) -> pg.Dataset:
     return pg.Dataset.from_codes(list(np.concatenate(parts, axis=1)), plain.domain)
 
 
-def _fitted(mechanism: str) -> Callable[[pg.Dataset, Run], Any]:
-    def fit(data: pg.Dataset, run: Run) -> Any:
+def _fitted(mechanism: str) -> Callable[[pg.Dataset, MechanismRun], Any]:
+    def fit(data: pg.Dataset, run: MechanismRun) -> Any:
         return getattr(pg.mechanisms, mechanism)(**_options(run)).fit(data, seed=run.seed, progress=False)
 
     return fit
 
 
-MECHANISMS: dict[str, Callable[[pg.Dataset, Run], Any]] = {
+MECHANISMS: dict[str, Callable[[pg.Dataset, MechanismRun], Any]] = {
     BAR: lambda data, run: _fitted("LAMP")(_plain(data), run),
     "LAMP": _fitted("LAMP"),
     "AIM": lambda data, run: _fitted("AIM")(_plain(data), run),
@@ -203,7 +187,7 @@ MECHANISMS: dict[str, Callable[[pg.Dataset, Run], Any]] = {
     "TopDown": _fitted("TopDown"),
 }
 RUNS = [
-    Run(name, mechanism, epsilon, seed)
+    MechanismRun(name, mechanism, epsilon, seed)
     for seed in range(SEEDS)
     for mechanism in MECHANISMS
     for name in TABLES
@@ -249,7 +233,7 @@ def errors(data: pg.Dataset, found: Any) -> dict[str, float]:
     return result
 
 
-def measure(run: Run) -> dict[str, Any]:
+def measure(run: MechanismRun) -> dict[str, Any]:
     """Return the errors of one release, and its processor time."""
     data = table(run.table)
     started = time.process_time()

@@ -29,6 +29,21 @@ RunT = TypeVar("RunT")
 
 
 @dataclass(frozen=True)
+class MechanismRun:
+    """A table, a mechanism and a budget."""
+
+    table: str
+    mechanism: str
+    epsilon: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return f"{self.table}-{self.mechanism}-{self.epsilon:g}-{self.seed}".replace("/", "_").replace(" ", "_")
+
+
+@dataclass(frozen=True)
 class KeptRuns:
     """The rows of an experiment.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pgmest as pg
 from experiments.coverage_of_mechanisms.tables import ALL, HOSTILE, PARTS, PERSONS, data_of
+from experiments.kept_runs import MechanismRun
 from pgmest._base.files import write_atomically
 
 FITS = Path(__file__).resolve().parents[2] / "build" / "coverage" / "fits"
@@ -30,13 +31,8 @@ OWN_ESTIMATORS = ("PriView", "PrivBayes", "PrivSyn", "HDMM")
 
 
 @dataclass(frozen=True)
-class Run:
-    """A table, a mechanism and a budget."""
-
-    table: str
-    mechanism: str
-    epsilon: float
-    seed: int
+class Run(MechanismRun):
+    """A run whose files begin with the mechanism, and whose noise has a seed of its own."""
 
     @property
     def name(self) -> str:

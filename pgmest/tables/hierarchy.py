@@ -219,11 +219,6 @@ class Hierarchy:
         labels = {name: texts for name, texts in self.labels.items() if texts is not None and name in kept}
         return Hierarchy(attribute, kept, labels=labels) if kept else None
 
-    def renamed(self, attribute: str) -> Hierarchy:
-        """Return the same levels for an attribute of another name."""
-        labels = {name: texts for name, texts in self.labels.items() if texts is not None}
-        return Hierarchy(attribute, self.levels, labels=labels)
-
     # -- checks -----------------------------------------------------------------------------------------------------
 
     def _check_level(self, level: str) -> None:

@@ -23,6 +23,22 @@ GIVEN: dict[str, dict[str, Any]] = {
 }
 """The arguments of each mechanism besides its budget."""
 
+GRAPHICAL: list[tuple[str, dict[str, Any]]] = [
+    ("AIM", {"rounds": 6}),
+    ("AIM", {"rounds": 6, "method": "auto"}),
+    ("MST", {}),
+    ("MWEM", {"rounds": 3}),
+    ("Independent", {}),
+    ("PrivBayes", {"estimator": "pgm"}),
+    ("HDMM", {}),
+    ("PrivMRF", {}),
+    ("PPSyn", {"rounds": 6}),
+    ("PriView", {"estimator": "pgm", "max_cells": 24}),
+    ("PrivSyn", {"estimator": "pgm"}),
+    ("DualQuery", {"steps": 3, "samples": 20}),
+]
+"""The mechanisms that end with a graphical model, which can hold structural zeros and exact tables, on few records."""
+
 EVERY = [name for name in mechanisms.__all__ if name not in NO_MECHANISMS]
 
 

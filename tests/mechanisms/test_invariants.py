@@ -27,6 +27,7 @@ from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.registry import mechanism_names
 from pgmest.privacy import AddRemove, Curator, DatasetLedger, Epsilon, Replace, Rho, unprotected
 from pgmest.privacy.statement import PrivacyStatement
+from tests.mechanisms.every import GRAPHICAL
 
 DOMAIN = pg.Domain({"region": 6, "sex": 2, "age": 5, "work": 3})
 
@@ -55,18 +56,7 @@ def made(name: str, invariants: Any, **parameters: Any) -> Mechanism:
 HOLDING = [
     ("LAMP", {"records": 5000}),
     ("PrivSyn", {}),
-    ("AIM", {"rounds": 6}),
-    ("AIM", {"rounds": 6, "method": "auto"}),
-    ("MST", {}),
-    ("MWEM", {"rounds": 3}),
-    ("Independent", {}),
-    ("PrivBayes", {"estimator": "pgm"}),
-    ("HDMM", {}),
-    ("PrivMRF", {}),
-    ("PPSyn", {"rounds": 6}),
-    ("PriView", {"estimator": "pgm", "max_cells": 24}),
-    ("PrivSyn", {"estimator": "pgm"}),
-    ("DualQuery", {"steps": 3, "samples": 20}),
+    *GRAPHICAL,
     ("TopDown", {"spine": "region"}),
 ]
 

@@ -13,6 +13,7 @@ from pgmest import transforms, zeros
 from pgmest.errors import ArgumentError, ImpossibleModelError, UnknownAttributeError
 from pgmest.mechanisms.known_zeros import HONORED, ZEROS
 from pgmest.mechanisms.mechanism import Mechanism
+from tests.mechanisms.every import GRAPHICAL
 
 DOMAIN = pg.Domain({"age": 8, "stage": 3, "work": 3, "home": 4})
 STAGE = np.array([0, 0, 1, 1, 1, 1, 2, 2])
@@ -48,19 +49,8 @@ def made(name: str, **parameters: Any) -> Mechanism:
 
 HONEST = [
     ("LAMP", {"records": 5000}),
-    ("AIM", {"rounds": 6}),
-    ("AIM", {"rounds": 6, "method": "auto"}),
-    ("MST", {}),
+    *GRAPHICAL,
     ("MST", {"threshold": -np.inf}),
-    ("MWEM", {"rounds": 3}),
-    ("Independent", {}),
-    ("PrivBayes", {"estimator": "pgm"}),
-    ("HDMM", {}),
-    ("PrivMRF", {}),
-    ("PPSyn", {"rounds": 6}),
-    ("PriView", {"estimator": "pgm", "max_cells": 24}),
-    ("PrivSyn", {"estimator": "pgm"}),
-    ("DualQuery", {"steps": 3, "samples": 20}),
     ("PMWPub", {"estimator": "pgm", "rounds": 2, "public": DATA}),
 ]
 UNABLE = [

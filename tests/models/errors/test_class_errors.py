@@ -13,6 +13,7 @@ from pgmest.models.errors import class_errors, drawn_intervals
 from pgmest.models.errors.class_errors import by_classes, classes_of
 from pgmest.models.errors.drawn_intervals import drawn_answers
 from pgmest.models.errors.table_answers import Side, TableAnswer
+from tests.models.errors.test_drawn_intervals import table_of
 
 SIZES = {"a": 6, "b": 4, "c": 8, "d": 2}
 DOMAIN = pg.Domain(SIZES)
@@ -22,15 +23,6 @@ QUERIES = {
     "scattered": pg.Kron({"c": [[1, 0, 1, 0, 1, 0, 1, 0]], "a": [[2, -1, 2, -1, 2, -1]], "b": np.eye(4)[:1]}),
     "part": pg.Kron({"a": [[0, 0, 1, 1, 1, 1]], "d": np.eye(2)}),
 }
-
-
-def table_of(seed: int, records: int = 3000) -> pg.Dataset:
-    generator, columns = np.random.default_rng(seed), []
-    for size in DOMAIN.shape:
-        own = generator.choice(size, records, p=generator.dirichlet(np.full(size, 2.0)))
-        copied = own if not columns else np.where(generator.random(records) < 0.4, columns[-1] % size, own)
-        columns.append(copied)
-    return pg.Dataset.from_codes(np.stack(columns, axis=1), DOMAIN)
 
 
 def estimated(data: pg.Dataset, seed: int) -> pg.Model:
@@ -88,7 +80,7 @@ def test_answers_over_classes_tell_all_that_they_told(case):
 @pytest.mark.parametrize("evidence", [None, {"d": 1}, {"b": 3}], ids=["all", "d", "b"])
 def test_errors_over_classes_are_those_over_codes(name, evidence, monkeypatch):
     """Tables that are drawn over codes give the same errors; those drawn over classes are at least as uncertain."""
-    query, model = QUERIES[name], estimated(table_of(0), 0)
+    query, model = QUERIES[name], estimated(table_of(0, 3000, DOMAIN), 0)
     if evidence and evidence.keys() & set(query.attributes):
         evidence = None
     over_codes = drawn_answers(model, query, given=evidence)
@@ -108,7 +100,7 @@ def test_intervals_over_classes_hold(monkeypatch):
     monkeypatch.setattr(drawn_intervals, "MOST_CELLS", 16)
     held: dict[int, list[np.ndarray]] = {0: [], class_errors.MOST_DRAWN: []}
     for seed in range(3):
-        data = table_of(seed)
+        data = table_of(seed, 3000, DOMAIN)
         model = estimated(data, seed)
         for most, found in held.items():
             monkeypatch.setattr(class_errors, "MOST_DRAWN", most)

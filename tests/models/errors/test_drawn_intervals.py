@@ -18,14 +18,14 @@ DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5, "d": 2})
 PAIRS = list(itertools.combinations(DOMAIN, 2))
 
 
-def table_of(seed: int, records: int = 4000) -> pg.Dataset:
+def table_of(seed: int, records: int = 4000, domain: pg.Domain = DOMAIN) -> pg.Dataset:
     """Return records of a chain of attributes that depend on each other."""
     generator, columns = np.random.default_rng(seed), []
-    for size in DOMAIN.shape:
+    for size in domain.shape:
         own = generator.choice(size, records, p=generator.dirichlet(np.full(size, 2.0)))
         copied = own if not columns else np.where(generator.random(records) < 0.4, columns[-1] % size, own)
         columns.append(copied)
-    return pg.Dataset.from_codes(np.stack(columns, axis=1), DOMAIN)
+    return pg.Dataset.from_codes(np.stack(columns, axis=1), domain)
 
 
 def measured(data: pg.Dataset, seed: int, stddev: float = 12.0) -> list[pg.LinearMeasurement]:
