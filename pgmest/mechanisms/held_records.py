@@ -176,10 +176,12 @@ def _broken(codes: dict[str, np.ndarray], rules: Sequence[Rule], domain: Domain)
 
 def _matched(cells: Sequence[np.ndarray], sources: np.ndarray, goals: np.ndarray) -> list[tuple[int, int]]:
     """Return pairs of a cell that loses a record and one that gains it, which differ in few attributes."""
-    pairs, open_goals = [], list(goals)
+    pairs: list[tuple[int, int]] = []
     for source in sources:
-        away = [sum(int(codes[source] != codes[goal]) for codes in cells) for goal in open_goals]
-        pairs.append((int(source), int(open_goals.pop(int(np.argmin(away))))))
+        away = sum((codes[goals] != codes[source]).astype(np.int64) for codes in cells)
+        nearest = int(np.argmin(away))
+        pairs.append((int(source), int(goals[nearest])))
+        goals = np.delete(goals, nearest)
     return pairs
 
 
