@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest._base.widths import joined
-from pgmest.errors import QueryError, plural
+from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
@@ -129,6 +129,11 @@ class HDMM(Mechanism):
             ArgumentError, UnknownAttributeError, QueryError: if the workload does not fit the domain or the estimator.
         """
         known = as_domain(domain)
+        if isinstance(self.neighbors, Replace) and known.size() == 1:
+            raise ArgumentError(
+                "each attribute has one value, and the number of records is public, so that there is nothing to "
+                "measure: give a domain with an attribute of two values or more."
+            )
         items, budget = with_unnamed(known, relevant_workload(known, workload)), self.budget()
         rows, found = items.rows(known), self._strategies(known, items, budget)
         errors = {strategy.name: math.sqrt(error / rows) for error, strategy in found}

@@ -272,3 +272,11 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
 def test_audit():
     mechanism = HDMM(epsilon=1.0, delta=0, estimator="original", backend="simulation")
     assert not audit_mechanism(mechanism, trials=25).contradicts(mechanism.budget())
+
+
+def test_a_table_of_one_cell_and_a_public_number_of_records_is_refused_before_anything_is_spent():
+    data = pg.Dataset.from_codes([[0, 0], [0, 0]], pg.Domain({"a": 1, "b": 1}))
+    with pytest.raises(ArgumentError, match="nothing to measure"):
+        HDMM(rho=1.0, backend="simulation", neighbors=Replace()).fit(data, [("a",)], seed=0, progress=False)
+    found = HDMM(rho=1.0, backend="simulation").fit(data, [("a",)], seed=0, progress=False)
+    assert found.project("b").values.shape == (1,)
