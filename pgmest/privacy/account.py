@@ -35,6 +35,7 @@ from pgmest.privacy.relations import Relation, relation_of
 from pgmest.privacy.requests import Question, Request
 from pgmest.privacy.tracebacks import without_frames
 from pgmest.privacy.unprotected import Invariant, Invariants, check_names, named_tables, public_json
+from pgmest.queries.levels import without_levels
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -128,9 +129,12 @@ class Account(OneProcess):
         return self._data.domain
 
     def _question(self, clique: Iterable[str] | str, query: Any) -> Question:
-        """Return a checked question; the counts of families are multiples of less than 1."""
-        grain = 1.0 if self._grain_of is None else self._grain_of(self.domain.clique(clique))
-        return Question.of(self.domain, clique, query, grain)
+        """Return a checked question, on attributes in place of levels; counts of families are multiples of less
+        than 1."""
+        asked, attributes = without_levels(self.domain, query, clique if isinstance(clique, str) else tuple(clique))
+        names = self.domain.clique(() if attributes is None else attributes)
+        grain = 1.0 if self._grain_of is None else self._grain_of(names)
+        return Question.of(self.domain, names, asked, grain)
 
     @property
     def budget(self) -> Budget:
@@ -169,10 +173,8 @@ class Account(OneProcess):
 
     def _exactly(self, asked: LinearMeasurement) -> LinearMeasurement | None:
         """Return the exact answers to a question that invariants answer; None if they do not."""
-        table = self.known(asked.clique)
-        if table is None:
-            return None
-        return LinearMeasurement.exact(asked.answer_cells(table.datavector()), asked.clique, asked.query)
+        answers = self._invariants.answers(asked, self.domain)
+        return None if answers is None else LinearMeasurement.exact(answers, asked.clique, asked.query)
 
     @property
     def fixed_attributes(self) -> frozenset[str]:

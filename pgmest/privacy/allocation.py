@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from pgmest.errors import BudgetTypeError
 from pgmest.privacy.budgets import Budget, Epsilon
+from pgmest.queries.levels import named_levels
 from pgmest.tables.domain import Domain
 
 
@@ -23,7 +25,7 @@ def least_error_weights(
 
     Args:
         domain: the attributes.
-        cliques: the marginals to measure.
+        cliques: the marginals to measure, of attributes or levels.
         kind: the type of the budget.
         weights: the importance of the error of each marginal; 1 for all by default.
 
@@ -34,7 +36,7 @@ def least_error_weights(
         BudgetTypeError: if `kind` is no type of budget.
         UnknownAttributeError: if a clique has an attribute that is not in the domain.
     """
-    sizes = [domain.size(domain.clique(clique)) for clique in cliques]
+    sizes = [math.prod(one.size or domain[one.attribute] for one in named_levels(domain, clique)) for clique in cliques]
     if not (isinstance(kind, type) and issubclass(kind, Budget)):
         raise BudgetTypeError.of("kind", Budget, kind)
     importance = [1.0] * len(sizes) if weights is None else [float(weight) for weight in weights]

@@ -96,7 +96,7 @@ class Curator(Account):
         integer-valued is first rounded to a fine grid (`pgmest.privacy.grid`); the measurement has the rounded query.
 
         Args:
-            clique: the attributes, or one name; () for the number of records.
+            clique: the attributes or levels of their hierarchies, or one name; () for the number of records.
             spend: the cost, of the budget's type.
             query: None for the identity, a query matrix with a column per cell, or a Kron over the clique's attributes.
             stddev: the standard deviation of the noise, instead of `spend`; the cost follows from it.
@@ -112,7 +112,8 @@ class Curator(Account):
         """
         if (spend is None) == (stddev is None):
             raise ArgumentError("measure needs either spend= or stddev=, one of them.")
-        question = self._question(clique, query)
+        names = (clique,) if isinstance(clique, str) else tuple(clique)
+        question = self._question(names, query)
         asked = question.unanswered
         exact = self._exactly(asked)
         if exact is not None:
@@ -120,7 +121,7 @@ class Curator(Account):
         if spend is None:
             assert stddev is not None
             spend = cost_of(float(stddev), type(self.budget), self.neighbors, asked.query, question.step)
-        label = label or name_of(asked.clique)
+        label = label or name_of(names)
         with self.ledger.held():
             return self._measured(self._request(question, self._affordable(spend, label), label, "measure"))
 
@@ -137,7 +138,7 @@ class Curator(Account):
         Cliques that invariants determine are answered exactly, and have no share.
 
         Args:
-            cliques: the cliques, in the order of measurement.
+            cliques: the cliques, of attributes or levels, in the order of measurement.
             spend: the cost of all measurements together.
             weights: the proportions of the shares, one weight per clique; equal by default.
                 `pgmest.privacy.least_error_weights` minimize the total expected error.
@@ -149,7 +150,7 @@ class Curator(Account):
         Raises:
             as `measure` does.
         """
-        wanted = [self.domain.clique(clique) for clique in cliques]
+        wanted = [(clique,) if isinstance(clique, str) else tuple(clique) for clique in cliques]
         asked = [None] * len(wanted) if queries is None else list(queries)
         shares = None if weights is None else list(weights)
         if len(asked) != len(wanted):
@@ -162,7 +163,7 @@ class Curator(Account):
         found = {place: self._exactly(question.unanswered) for place, question in enumerate(questions)}
         asking = [place for place in found if found[place] is None]
         labels = [name_of(wanted[place]) for place in asking]
-        ahead = CountedAhead(self.domain, [wanted[place] for place in asking])
+        ahead = CountedAhead(self.domain, [questions[place].unanswered.clique for place in asking])
         if not asking:
             return [one for one in found.values() if one is not None]
         with self.ledger.held():

@@ -52,13 +52,17 @@ class Relation:
         neighbors: the neighboring relation of the records that are counted.
         unit: the column that tells persons apart, for runs whose schema has a `unit`; None if rows are protected.
         invariants: the tables on which both agree, since they are published exactly, by their attributes or levels.
-        codes: for a run, a digest of the groups of values of each attribute or level that its invariants name.
+        codes: for a run, a digest of the groups of values of each attribute or level that its invariants name, and of
+            those that determine them.
+        finer: for a run, each level that its invariants name, with the attribute and the finer levels that determine
+            it.
     """
 
     neighbors: Neighbors
     unit: str | None = None
     invariants: tuple[Clique, ...] = ()
     codes: tuple[tuple[str, str], ...] = ()
+    finer: tuple[tuple[str, Clique], ...] = ()
 
     def __str__(self) -> str:
         return self._rows() + (f", with the same {listed(map(name_of, self.invariants))}" if self.invariants else "")
@@ -75,6 +79,7 @@ class Relation:
         unit = {} if self.unit is None else {"unit": self.unit}
         fixed = {"invariants": list(map(list, self.invariants))} if self.invariants else {}
         fixed |= {"codes": dict(self.codes)} if self.codes else {}
+        fixed |= {"finer": {name: list(others) for name, others in self.finer}} if self.finer else {}
         return {"neighbors": type(self.neighbors).__name__, "records": self.neighbors.records, **unit, **fixed}
 
     @classmethod
@@ -88,8 +93,9 @@ class Relation:
             unit = values.get("unit")
             fixed = tuple(tuple(map(str, clique)) for clique in values.get("invariants", ()))
             codes = tuple((str(name), str(digest)) for name, digest in values.get("codes", {}).items())
+            finer = tuple((str(name), tuple(map(str, names))) for name, names in values.get("finer", {}).items())
             if unit is None or isinstance(unit, str):
-                return cls(KINDS[values["neighbors"]](values["records"]), unit, fixed, codes)
+                return cls(KINDS[values["neighbors"]](values["records"]), unit, fixed, codes, finer)
         except (KeyError, TypeError, AttributeError, ArgumentError):
             pass
         raise ArgumentError.of("relation", values, "the neighbors, records and unit of a relation")
@@ -103,21 +109,27 @@ class Relation:
           replaced by one of the same cell. Otherwise None, as records may have to be replaced together.
         - `AddRemove(a)` to `Replace(b)`: 2 ceil(b / a), since the rows are removed first and others added then.
         - `Replace` to `AddRemove`, rows to a unit, a unit to rows, and one unit to another: None, as no number of steps
-          suffices, or none is known. The same holds if a table of `invariants` is protected there.
+          suffices, or none is known. The same holds if a table of `invariants` is protected there. It is not if tables
+          of the same or more attributes are not, each in place of its levels.
         """
         fixed, held = ([set(clique) for clique in one.invariants] for one in (self, other))
         if isinstance(other.neighbors, Replace):
             held.append(set())  # the number of records is the same
-        if not all(any(clique <= whole for whole in held) for clique in fixed):
+        if not all(any(self._determined(clique, whole) for whole in held) for clique in fixed):
             return None
         if self.unit is not None or other.unit is not None:
             return 1 if self.unit == other.unit else None
         if isinstance(self.neighbors, Replace) and not isinstance(other.neighbors, Replace):
             return None
         steps = -(-other.neighbors.records // self.neighbors.records)
-        if steps > 1 and not any(set().union(*fixed) <= clique for clique in [set(), *held]):
+        if steps > 1 and not any(self._determined(set().union(*fixed), clique) for clique in [set(), *held]):
             return None
         return steps if type(self.neighbors) is type(other.neighbors) else 2 * steps
+
+    def _determined(self, clique: set[str], whole: set[str]) -> bool:
+        """Return whether the table of `clique` is a function of that of `whole`, which may name finer levels."""
+        finer = dict(self.finer)
+        return all(name in whole or not whole.isdisjoint(finer.get(name, ())) for name in clique)
 
     def check_codes(self, earlier: Relation, path: object) -> None:
         """Check that names of attributes and levels mean the same as in an earlier run on the same ledger.
@@ -216,8 +228,10 @@ def relation_of(neighbors: Neighbors, data: Any, invariants: tuple[Clique, ...] 
     """Return the relation of a run on these records: its neighbors, and the unit by which the records were bounded."""
     bounded = getattr(data, "records_per_person", None) is not None
     names = sorted({name for clique in invariants for name in clique})
-    codes = tuple((name, _digest(data.domain, name)) for name in names)
-    return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None, invariants, codes)
+    finer = tuple((name, found) for name in names if (found := data.domain.finer(name)))
+    known = dict.fromkeys([*names, *(one for _, others in finer for one in others)])
+    codes = tuple((name, _digest(data.domain, name)) for name in known)
+    return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None, invariants, codes, finer)
 
 
 def _digest(domain: Domain, name: str) -> str:

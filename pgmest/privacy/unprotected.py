@@ -18,7 +18,9 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import plural
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.queries import Kron, MatrixQuery
 from pgmest.queries.levels import named_levels, without_levels
+from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -165,6 +167,24 @@ class Invariants:
                 return Factor(within, one.values.reshape(within.shape)).project(clique)
         return None
 
+    def answers(self, asked: LinearMeasurement, domain: Domain) -> np.ndarray | None:
+        """Return the true answers to a question about attributes, if an invariant determines them; None otherwise."""
+        table = self.table(asked.clique, domain)
+        if table is not None:
+            return asked.answer_cells(table.datavector())
+        query = asked.query
+        if isinstance(query, MatrixQuery) and len(asked.clique) == 1:
+            query = Kron({asked.clique[0]: query})
+        if not isinstance(query, Kron):
+            return None
+        for one in self.measurements:
+            if isinstance(one.query, Kron) and one.exact_rows.all():
+                lifted = _on_groups(query, one.query)
+                if lifted is not None:
+                    within = Domain(zip(one.query.attributes, one.query.answer_shape, strict=True))
+                    return lifted.apply(Factor(within, one.values.reshape(within.shape))).reshape(-1)
+        return None
+
     @property
     def total(self) -> int | None:
         """The number of records, if an invariant determines it."""
@@ -172,6 +192,26 @@ class Invariants:
             if one.exact_rows.all() and _counts_all(one):
                 return int(np.rint(one.values.sum()))
         return None
+
+
+def _on_groups(query: Kron, grouping: Kron) -> Kron | None:
+    """Return a query as one on counts of groups of cells, if it has the same entries for all cells of a group."""
+    factors: dict[str, Any] = {}
+    for name, asked in query.factors.items():
+        groups = grouping.factors.get(name)
+        if not isinstance(groups, Grouping | Identity):
+            return None
+        if isinstance(groups, Identity):
+            factors[name] = asked
+            continue
+        if isinstance(asked, Identity):
+            return None
+        first = np.unique(groups.groups, return_index=True)[1]
+        own = np.asarray(asked.matrix())
+        if len(first) != groups.rows or not np.array_equal(own[:, first][:, groups.groups], own):
+            return None
+        factors[name] = own[:, first]
+    return Kron(factors)
 
 
 def _counts_all(measurement: LinearMeasurement) -> bool:

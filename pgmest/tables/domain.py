@@ -133,6 +133,19 @@ class Domain(Mapping[str, int]):
         attribute = self.level(name).attribute
         return self._hierarchies[attribute].texts(name[len(attribute) + len(SEPARATOR) :])
 
+    def finer(self, name: str) -> tuple[str, ...]:
+        """Return the attribute of a level such as "diagnosis@chapter", and its finer levels; none for an attribute.
+
+        Raises:
+            UnknownAttributeError: the domain has neither.
+        """
+        attribute = self.level(name).attribute
+        if attribute == name:
+            return ()
+        levels = self._hierarchies[attribute].names
+        place = levels.index(name[len(attribute) + len(SEPARATOR) :])
+        return attribute, *(f"{attribute}{SEPARATOR}{level}" for level in levels[place + 1 :])
+
     def names_levels(self, attributes: Any) -> bool:
         """Return whether some of the names are levels, not attributes, such as "diagnosis@chapter"."""
         names = (attributes,) if isinstance(attributes, str) else attributes

@@ -298,6 +298,28 @@ def test_names_of_a_ledger_mean_the_same_in_all_runs(tmp_path):
             run(wrong, (clique,))
 
 
+def test_a_ledger_that_excepts_areas_takes_runs_that_publish_provinces(tmp_path):
+    """But not with areas of other numbers of values, of which a run has published provinces."""
+    path = tmp_path / "ledger"
+    DatasetLedger.create(path, Rho(1.0), invariants=[("region", "sex")]).close()
+
+    def run(groups, clique):
+        domain = pg.Domain({"region": len(groups), "sex": 2}).with_hierarchies(
+            pg.Hierarchy("region", {"province": groups})
+        )
+        data = pg.Dataset.from_codes(list(DATA.columns[:2]), domain)
+        curator = Curator(data, Rho(0.01), neighbors=Replace(), invariants=[clique], ledger=path)
+        assert not curator.measure(clique, Rho(0.01)).noisy
+        assert curator.measure("region", Rho(0.001)).noisy
+        curator.close()
+
+    run([0, 0, 0, 1, 1, 1], ("region@province", "sex"))
+    run([0, 0, 0, 1, 1, 1], ("region@province",))
+    with pytest.raises(LedgerError, match="an earlier run published 'region' with other values"):
+        run([0, 0, 0, 1, 1, 1, 1], ("region",))
+    assert [float(one.spent.exact[0]) for one in DatasetLedger(path).runs] == pytest.approx([0.001, 0.001])
+
+
 def test_plans_are_for_the_neighbors_of_the_run():
     lamp = pg.mechanisms.LAMP(rho=0.1, invariants=READ)
     replaced = dataclasses.replace(lamp, neighbors=Replace(), invariants=None)

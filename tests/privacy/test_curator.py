@@ -12,6 +12,7 @@ from pgmest.errors import (
     BudgetTypeError,
     ChargeError,
     DataError,
+    DuplicateAttributeError,
     MeasurementError,
     QueryError,
     ScoreError,
@@ -439,3 +440,54 @@ def test_a_unit_raises_the_relation_of_a_curator():
     assert Curator(data, Rho(0.5), neighbors=AddRemove(20)).neighbors == AddRemove(20)
     with pytest.raises(ArgumentError, match="AddRemove where the schema has a unit"):
         Curator(data, Rho(0.5), neighbors=Replace())
+
+
+TREE = pg.Hierarchy("b", {"half": [0, 0, 1, 1], "town": ["x", "x", "y", "z"]})
+AREAS = pg.Domain({"a": 3, "b": 4, "c": 2}).with_hierarchies(TREE)
+BY_AREA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, AREAS.shape, (500, 3)), AREAS)
+BY_HALF = BY_AREA.project(("b", "c")).values.reshape(2, 2, 2).sum(axis=1)
+
+
+def test_levels_are_measured_like_any_marginal_of_their_attribute():
+    """The noise is that of a marginal, and so is the cost."""
+    curator = Curator(BY_AREA, Rho(1.0), backend="simulation", seed=0)
+    found = curator.measure(("b@half", "c"), Rho(0.3))
+    assert found.clique == ("b", "c")
+    assert found.stddev == curator.measure(("b", "c"), Rho(0.3)).stddev
+    assert np.abs(found.values - BY_HALF.reshape(-1)).max() < 10
+    swapped, contrast = curator.measure_all([("c", "b@half"), "b@town"], Rho(0.2), queries=[None, [[1, -1, 0]]])
+    assert np.abs(swapped.values - BY_HALF.T.reshape(-1)).max() < 15
+    assert contrast.values.shape == (1,)
+    assert [entry.label for entry in curator.ledger] == ["b@half x c", "b x c", "c x b@half", "b@town"]
+    assert curator.remaining == Rho(0.2)
+    model = pg.estimate(curator.measurements, AREAS)
+    assert np.abs(model.project(("b@half", "c")).values - BY_HALF).max() < 10
+
+
+def test_the_noise_of_levels_is_enough_for_all_neighbors():
+    """No record more moves the answers of a level by more than the sensitivity that the noise is made for."""
+    query = Curator(BY_AREA, Rho(1.0), backend="simulation").measure(("b@town", "c"), Rho(0.1)).query
+    moves = np.asarray(query.matrix())
+    assert np.linalg.norm(moves, axis=0).max() == 1.0
+    assert max(np.linalg.norm(one - other) for one in moves.T for other in moves.T) == pytest.approx(np.sqrt(2))
+
+
+@pytest.mark.parametrize("fixed", [("b",), ("b@town",), ("c", "b@town"), ("b@half",)], ids=" x ".join)
+def test_levels_that_invariants_determine_cost_nothing(fixed):
+    curator = Curator(BY_AREA, Rho(1.0), neighbors=Replace(), backend="simulation", invariants=[fixed])
+    found = curator.measure("b@half", Rho(0.1), [[2, 3]])
+    assert found.values == pytest.approx([[2, 3] @ BY_HALF.sum(axis=1)])
+    assert curator.remaining == Rho(1.0)
+    finer = curator.measure(("b@town", "c"), Rho(0.1))
+    assert finer.noisy == (fixed != ("c", "b@town"))
+    assert curator.measure("b", Rho(0.1)).noisy == (fixed != ("b",))
+
+
+@pytest.mark.parametrize("wrong", ["b@third", "a@half", ("b@half", "b"), ("b@half", "b@town")], ids=str)
+def test_levels_that_do_not_fit_are_refused_before_anything_is_paid(wrong):
+    curator = Curator(BY_AREA, Rho(1.0), backend="simulation")
+    with pytest.raises((UnknownAttributeError, DuplicateAttributeError)):
+        curator.measure(wrong, Rho(0.1))
+    with pytest.raises((UnknownAttributeError, DuplicateAttributeError)):
+        curator.measure_all(["a", wrong], Rho(0.1))
+    assert curator.remaining == Rho(1.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, PlannedRho, Replace, Rho
-from pgmest.privacy.relations import Relation, converted, group_cost
+from pgmest.privacy.relations import Relation, converted, group_cost, relation_of
 from tests.privacy.amounts import epsilon as epsilon_of
 from tests.privacy.amounts import rho
 
@@ -95,6 +95,50 @@ def test_so_many_steps_join_any_two_tables_that_agree_on_invariants(records):
         steps = run.steps_to(ledger)
         assert most <= (math.inf if steps is None else steps), (ran, held)
         assert records[0] > 1 or steps is not None or most in (0, math.inf), (ran, held)
+
+
+PROVINCES = {"a": 3, "b": 2}
+"""The sizes of an area, whose first two values are one province, and of another attribute."""
+BY_AREA = [table for table in itertools.product(range(3), repeat=6) if sum(table) <= 2]
+BY_PROVINCE = [("a",), ("a@province",), ("a@province", "b"), ("a", "b"), ("a@town",)]
+
+
+def areas_agree(one, two, invariants):
+    """Return whether two tables of `BY_AREA` agree on tables by area or province; towns are areas."""
+    areas = np.array([one, two]).reshape(2, 3, 2)
+    levels = {"a": areas, "a@town": areas, "a@province": np.stack([areas[:, :2].sum(axis=1), areas[:, 2]], axis=1)}
+    tables = [levels[clique[0]] if "b" in clique else levels[clique[0]].sum(axis=2) for clique in invariants]
+    return all(np.array_equal(*table) for table in tables)
+
+
+@pytest.mark.parametrize("records", [(1, 1), (1, 2), (2, 1)], ids=str)
+def test_a_ledger_of_areas_charges_runs_that_publish_provinces(records):
+    """The number of steps suffices for all tables, and is refused only if one of them cannot be reached."""
+    tree = pg.Hierarchy("a", {"province": [0, 0, 1], "town": [0, 1, 2]})
+    data = pg.Dataset.from_codes(np.zeros((1, 2), int), pg.Domain(PROVINCES).with_hierarchies(tree))
+    for ran, held in itertools.product(BY_PROVINCE, repeat=2):
+        run = relation_of(Replace(records[0]), data, (ran,))
+        ledger = Relation(Replace(records[1]), None, (held,))
+        near = {
+            one: [two for two in BY_AREA if related(one, two, run.neighbors) and areas_agree(one, two, [ran])]
+            for one in BY_AREA
+        }
+        most = 0
+        for start in BY_AREA:
+            found, waiting = {start: 0}, deque([start])
+            while waiting:
+                table = waiting.popleft()
+                new = [two for two in near[table] if two not in found]
+                found.update(dict.fromkeys(new, found[table] + 1))
+                waiting.extend(new)
+            ends = (two for two in BY_AREA if related(start, two, ledger.neighbors) and areas_agree(start, two, [held]))
+            most = max([most, *(found.get(two, math.inf) for two in ends)])
+        steps = run.steps_to(ledger)
+        assert most <= (math.inf if steps is None else steps), (ran, held)
+        covered = {"a", "a@town"} if ran[0] != "a" else {"a"}
+        named_finer = held[0] in covered or ran[0] == held[0]
+        assert (steps is not None) == (named_finer and set(ran[1:]) <= set(held[1:])), (ran, held)
+        assert Relation.from_json(run.to_json()) == run
 
 
 def test_units_are_never_converted():
