@@ -91,6 +91,9 @@ def with_points(
 
 def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[Any]:
     """`edges: [a, b, c]`: bins from a to below b, and from b to c (of whole numbers: to below c)."""
+    if not isinstance(fields["edges"].value, list):
+        shown = fields["edges"].shown
+        fields["edges"].fail(f"must list the ends of bins, such as [0, 18, 65], not {shown}. Their number is bins:.")
     for key in ("min", "max", "bins", "width"):
         if key in fields:
             fields[key].fail("does not go with edges, which say it all.")
@@ -105,6 +108,9 @@ def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[A
 
 
 def _bounds(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[Any, Any]:
+    for key in ("bins", "width"):
+        if key in fields and isinstance(fields[key].value, list):
+            fields[key].fail("must be a number, not a list. List the ends of bins as edges: [...], without min and max.")
     for key in ("min", "max"):
         if key not in fields:
             node.fail(f"needs '{key}:', a public bound of its values.")

@@ -89,6 +89,10 @@ WRONG = [
     ("age: {type: integer, min: 0, max: 4, width: 0}", "width must be a whole number of at least 1, not 0."),
     ("age: {type: integer, min: 0, max: 4, bins: 2, width: 2}", "width does not go with bins; leave one of them out."),
     ("age: {type: integer, min: 0, edges: [0, 2]}", "min does not go with edges, which say it all."),
+    ("age: {type: integer, min: 0, max: 9, bins: [0, 5, 9]}", "bins must be a number, not a list. List the ends of"),
+    ("age: {type: real, bins: [0, 5, 9]}", "List the ends of bins as edges: [...], without min and max."),
+    ("day: {type: date, min: 2020-01-01, max: 2020-09-01, width: [2020-02-01]}", "width must be a number, not a list."),
+    ("age: {type: integer, min: 0, max: 9, edges: 3}", "edges must list the ends of bins, such as [0, 18, 65], not 3."),
     ("age: {type: integer, edges: [0, 2, 2]}", "column 'age': edges must ascend."),
     ("age: {type: integer, edges: [0]}", "edges must list at least two numbers."),
     (

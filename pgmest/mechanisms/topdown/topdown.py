@@ -201,7 +201,8 @@ class TopDown(Mechanism):
             found = f"those of {listed(hierarchies)}" if hierarchies else "none"
             raise ArgumentError(
                 f"TopDown goes down the hierarchy of one attribute, and the domain has {found}: name the attribute of "
-                "areas as spine=, or give one its hierarchy (Domain.with_hierarchies, or `hierarchy:` in a schema)."
+                "areas as spine= (--parameter spine=NAME on the command line), or give one its hierarchy "
+                "(Domain.with_hierarchies, or `hierarchy:` in a schema)."
             )
         return next(iter(hierarchies.items()))
 

@@ -15,6 +15,7 @@ from pgmest.mechanisms.topdown.spine import Spine
 from pgmest.privacy import AddRemove, Replace
 from pgmest.sampling.facts import UnmetFactsWarning
 from pgmest.workloads import Item, Workload
+from tests.mechanisms.repeating import check_cut_journal
 
 TREE = pg.Hierarchy("area", {"state": [0, 0, 0, 1, 1], "county": [0, 1, 1, 2, 3]})
 DOMAIN = pg.Domain({"sex": 2, "area": 5, "age": 3}).with_hierarchies(TREE)
@@ -161,7 +162,7 @@ def test_the_spine_is_the_only_hierarchy_or_named():
     with pytest.raises(ArgumentError, match="the domain has none: name the attribute of areas as spine="):
         made().fit(plain, seed=0)
     two = DOMAIN.with_hierarchies(pg.Hierarchy("age", {"old": [0, 0, 1]}))
-    with pytest.raises(ArgumentError, match="the domain has those of area, age"):
+    with pytest.raises(ArgumentError, match=r"those of area, age: .*--parameter spine=NAME on the command line"):
         made().fit(pg.Dataset.from_codes(RECORDS, two), seed=0)
     refused(UnknownAttributeError, "'county' is not an attribute", spine="county")
 
@@ -310,3 +311,35 @@ def test_the_model_can_be_kept_in_a_file(tmp_path):
     np.testing.assert_array_equal(again.sample(seed=3).codes, result.sample(seed=3).codes)
     low, high = again.interval("area@county")
     assert np.all(low.values <= high.values)
+
+
+# -- runs that end early ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("charges", [2, 5, 14])
+@pytest.mark.parametrize("invariants", [(), [("area@state",)]], ids=["nothing held", "states held"])
+def test_an_interrupted_run_keeps_what_was_paid(charges, invariants):
+    """The answers before the interruption make a model, and what was not asked is not charged."""
+
+    def stop(curator):
+        if len(curator.ledger) == charges:
+            raise KeyboardInterrupt
+
+    mechanism = made(invariants=invariants)
+    whole, cut = (mechanism.fit(DATA, seed=0, progress=one) for one in (False, stop))
+    assert cut.interrupted
+    assert not whole.interrupted
+    assert len(cut.measurements) == charges - 1  # the last charge was not answered
+    for one, other in zip(cut.measurements, whole.measurements, strict=False):
+        assert np.array_equal(one.values, other.values)
+    assert cut.ledger.budget == whole.ledger.budget
+    assert [entry.cost for entry in cut.ledger] == [entry.cost for entry in whole.ledger][:charges]
+    records = cut.sample(seed=0)
+    assert abs(records.records - DATA.records) < 20
+    if invariants:
+        assert np.array_equal(records.project("area@state").values, DATA.project("area@state").values)
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path):
+    mechanism = made()
+    check_cut_journal(mechanism, DATA, mechanism.fit(DATA, seed=0), tmp_path / "run", lines=6, query_shares={"sex": 1.0})
