@@ -13,8 +13,9 @@ import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries.linear_query import LinearQuery
-from pgmest.tables.domain import Clique
-from pgmest.tables.hierarchy import NamedLevel
+from pgmest.queries.matrices import Grouping, Identity
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.hierarchy import SEPARATOR, NamedLevel
 
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 """The expected absolute value of a standard normal variable."""
@@ -25,9 +26,10 @@ class MeasuredTable:
     """A measured table.
 
     Attributes:
-        clique: the attributes of the table.
+        clique: the attributes of the table, or levels of their hierarchies.
         cells: the number of answers.
-        stddev: the standard deviation of the noise of one answer, in records; repeated measurements are combined.
+        stddev: the standard deviation of the noise of one answer, in records; repeated measurements are combined. It is
+            0 for a table that is held exactly.
         mean_count: the average number of records per cell.
     """
 
@@ -44,25 +46,71 @@ class MeasuredTable:
     @property
     def error(self) -> float:
         """An estimate of the share of records that the noise moves between cells, at most 1."""
+        if not self.stddev:
+            return 0.0
         return min(1.0, 0.5 * MEAN_ABSOLUTE * self.stddev / self.mean_count) if self.mean_count > 0 else 1.0
 
 
-def measured_tables(measurements: Iterable[LinearMeasurement], records: float) -> tuple[MeasuredTable, ...]:
+def measured_tables(
+    measurements: Iterable[LinearMeasurement],
+    records: float,
+    domain: Domain,
+    exact: Iterable[LinearMeasurement] = (),
+) -> tuple[MeasuredTable, ...]:
     """Return the measured tables, each once, with the combined noise of its measurements, the smallest cliques first.
+
+    Tables that exact answers determine have no noise.
 
     Args:
         measurements: the measurements.
         records: an approximate number of records, which must not be computed from private data.
+        domain: the attributes, whose levels name tables over their groups.
+        exact: answers that are held exactly, such as invariants; tables of which every cell is exact are listed, too.
     """
     precision: dict[Clique, float] = {}
     cells: dict[Clique, int] = {}
+    held = {by_level(one, domain): one.rows for one in exact if one.clique and _is_whole(one)}
     for measurement in measurements:
-        if measurement.clique:
+        clique = by_level(measurement, domain)
+        if clique and not any(_determines(whole, clique, domain) for whole in held):
             spread = float(np.sqrt(np.mean(np.square(measurement.stddev))))
-            precision[measurement.clique] = precision.get(measurement.clique, 0.0) + spread**-2
-            cells[measurement.clique] = max(measurement.rows, cells.get(measurement.clique, 0))
+            precision[clique] = precision.get(clique, 0.0) + spread**-2
+            cells[clique] = max(measurement.rows, cells.get(clique, 0))
     found = [MeasuredTable(c, cells[c], precision[c] ** -0.5, records / cells[c]) for c in precision]
+    found += [MeasuredTable(clique, rows, 0.0, records / rows) for clique, rows in held.items()]
     return tuple(sorted(found, key=lambda table: (len(table.clique), table.stddev, table.cells)))
+
+
+def by_level(measurement: LinearMeasurement, domain: Domain) -> Clique:
+    """Return the attributes of a measurement, each in place of its level if exactly the level's groups were counted.
+
+    >>> from pgmest import Hierarchy, queries
+    >>> domain = Domain({"diagnosis": 3, "sex": 2}).with_hierarchies(Hierarchy("diagnosis", {"chapter": [0, 0, 1]}))
+    >>> by_level(LinearMeasurement([5.0, 7.0], "diagnosis", query=queries.compress(3, [0, 0, 1])), domain)
+    ('diagnosis@chapter',)
+    """
+    trees = domain.hierarchies
+    if measurement.query is None or not any(name in trees for name in measurement.clique):
+        return measurement.clique
+    told = _told_apart(measurement.query, measurement.clique, np.random.default_rng(0))
+    found = []
+    for name in measurement.clique:
+        levels = trees[name].levels.items() if name in trees and name in told else ()
+        same = (level for level, own in levels if _refines(told[name], own) and _refines(own, told[name]))
+        level = next(same, None)
+        found.append(name if level is None else f"{name}{SEPARATOR}{level}")
+    return tuple(found)
+
+
+def _is_whole(measurement: LinearMeasurement) -> bool:
+    """Return whether answers are exact and count each record once."""
+    whole = measurement.query is None or all(isinstance(one, Grouping | Identity) for one in measurement.query.matrices)
+    return whole and bool(measurement.exact_rows.all())
+
+
+def _determines(whole: Clique, clique: Clique, domain: Domain) -> bool:
+    """Return whether a table of attributes and levels determines another one."""
+    return all(name in whole or any(finer in whole for finer in domain.finer(name)) for name in clique)
 
 
 MEASURED, IN_GROUPS, MODELED = "measured", "in groups", "modeled"

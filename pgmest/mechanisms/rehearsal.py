@@ -66,9 +66,10 @@ class RehearsedPlan:
 
     def relative_errors(self) -> list[tuple[int, float]]:
         """Return pairs of a cell's count and its relative noise, by the median standard deviation of the tables."""
-        if not self.tables:
+        noisy = [table.stddev for table in self.tables if table.stddev]
+        if not noisy:
             return []
-        typical = float(np.median([table.stddev for table in self.tables]))
+        typical = float(np.median(noisy))
         return [(count, typical / count) for count in CELL_COUNTS if count <= max(self.records, CELL_COUNTS[0])]
 
     def to_json(self) -> dict[str, Any]:
@@ -115,7 +116,7 @@ class RehearsedPlan:
                 f"{table.cells:,}",
                 f"{table.stddev:,.1f}",
                 f"{table.mean_count:,.1f}",
-                percent_text(table.error, 1),
+                percent_text(table.error, 1) if table.stddev else "exact",
             )
             for table in shown
         ]
@@ -179,7 +180,7 @@ def rehearse(
         warnings.simplefilter("ignore", WeakPromiseWarning)  # the plan lists them
         result = trial.fit(data, workload, seed=seed, progress=False, time_limit=time_limit)
     seconds = time.perf_counter() - start
-    tables = measured_tables(result.measurements, int(records))
+    tables = measured_tables(result.measurements, int(records), domain, result.invariants)
     tree = getattr(result.model, "junction_tree", None)
     megabytes = None if tree is None else float(tree.megabytes)
     weak = (*delta_warnings(mechanism.delta, int(records)), *epsilon_warnings(mechanism.epsilon))

@@ -11,6 +11,7 @@ import pgmest as pg
 from pgmest.evaluation import level_errors, report
 from pgmest.evaluation.reports import levels
 from pgmest.evaluation.reports.levels import levels_section
+from pgmest.evaluation.reports.release import expected_errors
 from pgmest.simulation import simulate_measurements
 
 pytest.importorskip("matplotlib").use("Agg")
@@ -92,3 +93,14 @@ def test_branches_whose_values_noise_hides_are_named():
     assert re.search(r"<summary>x: [^<]* \(2 values, not told apart\)", found)
     assert found.count("not told apart") == 1
     assert "noise hides" not in levels_section(MODEL, DOMAIN, {})
+
+
+def test_tables_that_invariants_hold_are_exact_in_the_list_of_errors():
+    """Those by level have their names, and no noise of a table that a finer invariant determines is listed."""
+    mechanism = pg.mechanisms.MST(epsilon=1.0, backend="simulation", invariants=["code@chapter", "sex"])
+    found = expected_errors(mechanism.fit(REAL, [("code",), ("code", "sex")], seed=0, progress=False), 900.0)
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", found, re.DOTALL)]
+    listed = {row[0]: row[-2:] for row in rows if row}
+    assert listed["code@chapter"] == listed["sex"] == ["none", "exact"]
+    assert listed["code × sex"][1].endswith("%")
+    assert "are published without noise" in found

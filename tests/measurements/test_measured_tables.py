@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques
-from pgmest.queries.levels import named_levels
+from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques, measured_tables
+from pgmest.queries.levels import level_kron, named_levels
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 2, "d": 5})
 
@@ -83,3 +83,48 @@ def test_a_level_is_measured_where_values_are_merged_within_its_groups_only():
         assert known.evidence_by_level(named_levels(domain, ("a", "b"))) == IN_GROUPS
         assert known.evidence_by_level(named_levels(domain, ("b",))) == MEASURED
     assert found == {"coarse": MEASURED, "fine": MEASURED, "across": IN_GROUPS}
+
+
+TREES = DOMAIN.with_hierarchies(pg.Hierarchy("d", {"half": [0, 0, 1, 1, 1], "third": ["x", "x", "y", "y", "z"]}))
+
+
+def of(names, stddev=1.0):
+    """Return a measurement of a table by attributes and levels, with answers of 0, and 0 noise if it is exact."""
+    query = level_kron(TREES, names)
+    values, clique = np.zeros(query.rows), query.attributes
+    if not stddev:
+        return pg.LinearMeasurement.exact(values, clique, query)
+    return pg.LinearMeasurement(values, clique, stddev, query)
+
+
+def test_tables_by_level_have_rows_of_their_own():
+    neither = pg.LinearMeasurement(np.zeros(2), "d", 5.0, pg.queries.compress(5, [0, 1, 1, 1, 1]))
+    asked = [of(["d"], 2.0), of(["d@half"], 3.0), of(["d@half"], 3.0), of(["c", "d@third"], 4.0), neither]
+    found = {table.clique: (table.cells, round(table.stddev, 2)) for table in measured_tables(asked, 100, TREES)}
+    both = round((2.0**-2 + 5.0**-2) ** -0.5, 2)
+    assert found == {("d",): (5, both), ("d@half",): (2, round(3 / np.sqrt(2), 2)), ("c", "d@third"): (6, 4.0)}
+
+
+@pytest.mark.parametrize(
+    ("exact", "left"),
+    [
+        (["d"], [("c", "d@half")]),
+        (["d@third"], [("d",), ("c", "d@half")]),
+        (["d@half"], [("d",), ("d@third",), ("c", "d@half")]),
+        (["d", "c"], []),
+        (["c"], [("d@half",), ("d@third",), ("d",), ("c", "d@half")]),
+    ],
+    ids=["areas", "thirds", "halves", "pair", "other"],
+)
+def test_tables_that_exact_answers_determine_have_no_noise(exact, left):
+    asked = [of(["d"], 2.0), of(["d@half"], 2.0), of(["d@third"], 2.0), of(["c", "d@half"], 2.0)]
+    found = measured_tables(asked, 100, TREES, [of(exact, 0)])
+    assert {table.clique for table in found if table.stddev} == set(left)
+    ((held, error),) = [(table.clique, table.error) for table in found if not table.stddev]
+    assert (set(held), error) == (set(exact), 0.0)
+
+
+def test_a_single_exact_count_and_bounds_are_no_tables():
+    one = pg.LinearMeasurement.exact([3], "d", [[0, 1, 0, 0, 0]])
+    bound = pg.LinearMeasurement.at_least([1, 1], "c")
+    assert {table.stddev for table in measured_tables([of(["d"]), of(["c"])], 100, TREES, [one, bound])} == {1.0}

@@ -36,6 +36,10 @@ SHOWN_LABELS = 8
 """The most labels of an attribute that are listed."""
 
 
+EXACT = " Tables that are exact are published without noise, which the section on privacy explains."
+"""The sentence on tables that invariants hold."""
+
+
 def promise(statement: PrivacyStatement) -> str:
     """Return the section on the privacy guarantee: the unit, the guarantee, the mechanism and the date."""
     meaning = [notice(text) for text in statement.caveats] or [paragraph(statement.meaning)]
@@ -45,7 +49,8 @@ def promise(statement: PrivacyStatement) -> str:
 
 def expected_errors(source: Any, records: float) -> str:
     """Return the section on the error that the noise causes in each measured table."""
-    measured = measured_tables(getattr(source, "measurements", None) or (), records)
+    exact = getattr(source, "invariants", ())
+    measured = measured_tables(getattr(source, "measurements", None) or (), records, source.domain, exact)
     if not measured:
         return ""
     rows = [
@@ -53,8 +58,8 @@ def expected_errors(source: Any, records: float) -> str:
             joined(one.clique, source.domain),
             f"{one.cells:,}",
             _number(one.mean_count),
-            _number(one.stddev),
-            percent_text(one.error, 1),
+            _number(one.stddev) if one.stddev else "none",
+            percent_text(one.error, 1) if one.stddev else "exact",
         )
         for one in measured[:SHOWN_TABLES]
     ]
@@ -62,6 +67,7 @@ def expected_errors(source: Any, records: float) -> str:
         paragraph(
             "Each of these tables was measured with noise. The last column is the approximate share of the records "
             "that the noise alone would put into a wrong cell of the table; information from other tables reduces it."
+            + (EXACT if any(not one.stddev for one in measured) else "")
         ),
         table(("table", "cells", "records in a cell", "noise on a cell", "expected error"), rows),
     ]
