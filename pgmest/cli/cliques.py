@@ -59,7 +59,10 @@ def workload_options(add: Add, default: str) -> None:
 
 def matters_option(add: Add) -> None:
     """Add the option for the marginals that matter most, which `matters_of` reads."""
-    text = "a marginal that matters most, such as age,readmitted: the budget is spent on it first; may be repeated"
+    text = (
+        "a marginal that matters most, such as age,readmitted or diagnosis@chapter,sex: the budget is spent on it "
+        "first; may be repeated"
+    )
     add("--matters", action="append", default=[], metavar="CLIQUE", help=text)
 
 
@@ -96,12 +99,14 @@ def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
 
 
 def matters_of(options: argparse.Namespace, domain: Domain) -> list[Clique] | None:
-    """Return the marginals of --matters, checked against the domain; None without the option.
+    """Return the marginals of --matters, of attributes or levels of the domain; None without the option.
 
     Raises:
         UnknownAttributeError, DuplicateAttributeError, ArgumentError: the options do not name marginals of the domain.
     """
-    return [domain.clique(clique_of(text)) for text in options.matters] or None
+    from pgmest.queries.levels import ordered_levels
+
+    return [ordered_levels(domain, clique_of(text)) for text in options.matters] or None
 
 
 def _names(value: Any) -> Clique:

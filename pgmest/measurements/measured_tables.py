@@ -72,7 +72,7 @@ def measured_tables(
     held = {by_level(one, domain): one.rows for one in exact if one.clique and _is_whole(one)}
     for measurement in measurements:
         clique = by_level(measurement, domain)
-        if clique and not any(_determines(whole, clique, domain) for whole in held):
+        if clique and not any(determines(whole, clique, domain) for whole in held):
             spread = float(np.sqrt(np.mean(np.square(measurement.stddev))))
             precision[clique] = precision.get(clique, 0.0) + spread**-2
             cells[clique] = max(measurement.rows, cells.get(clique, 0))
@@ -108,7 +108,7 @@ def _is_whole(measurement: LinearMeasurement) -> bool:
     return whole and bool(measurement.exact_rows.all())
 
 
-def _determines(whole: Clique, clique: Clique, domain: Domain) -> bool:
+def determines(whole: Clique, clique: Clique, domain: Domain) -> bool:
     """Return whether a table of attributes and levels determines another one."""
     return all(name in whole or any(finer in whole for finer in domain.finer(name)) for name in clique)
 

@@ -129,14 +129,15 @@ class AIM(Mechanism):
         if not emphasized:
             return
         small, together = set(map(frozenset, relevance)), tree_limit(curator, limit.cliques, self.max_megabytes)
-        for clique in emphasized:
+        for names in emphasized:
+            clique = tuple(curator.domain.level(name).attribute for name in names)
             if frozenset(clique) in small and together.fitting([clique]):
                 together.add(clique)
-                cliques.append(clique)
+                cliques.append(names)
         counted = [measurement.values.sum() for measurement in curator.measurements] or [curator.fixed_total or 1.0]
         records = max(1.0, float(np.mean(counted)))
-        for clique in measure_carried(curator, cliques, curator.remaining * EMPHASIS_SHARE, records):
-            limit.add(clique)
+        for names in measure_carried(curator, cliques, curator.remaining * EMPHASIS_SHARE, records):
+            limit.add(tuple(curator.domain.level(name).attribute for name in names))
 
     def _candidates(
         self,

@@ -19,6 +19,7 @@ from pgmest._base.widths import joined
 from pgmest.errors import percent_text, plural
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.hierarchy import split_level
 
 MEASURED, IMPLIED, INDEPENDENT = "measured", "implied", "independent"
 """The states of a pair in a release: with a table, with what other measured tables imply, or with neither."""
@@ -166,10 +167,12 @@ class KeptPairs:
         return joined(clique, (*self.attributes, *self.unmeasured), " x ")
 
     def verdict(self, clique: Clique) -> str:
-        """Return whether a marginal was measured, and if not, what is known of it."""
+        """Return whether a marginal was measured, and if not, what is known of it; of levels, of their attributes."""
+        known = {*self.attributes, *self.unmeasured}
+        clique = tuple(name if name in known else (split_level(name) or (name,))[0] for name in clique)
         if any(set(clique) <= set(measured) for measured in self.measured):
             return "measured"
-        if not set(clique) <= {*self.attributes, *self.unmeasured}:
+        if not set(clique) <= known:
             return "a column with one value cannot depend on others"
         if len(clique) == 2:
             error = self.estimates.get(frozenset(clique))

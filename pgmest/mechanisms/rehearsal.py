@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from pgmest._base.widths import joined, key_of_names, padded, short_names, width
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, memory_text, percent_text, plural
-from pgmest.measurements.measured_tables import MeasuredTable, measured_tables
+from pgmest.measurements.measured_tables import MeasuredTable, determines, measured_tables
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.notices import WeakPromiseWarning, delta_warnings, epsilon_warnings
 from pgmest.privacy.budgets import Budget
@@ -51,7 +51,7 @@ class RehearsedPlan:
         warnings: reasons to reconsider the budget or the workload before paying.
         budget: the budget of the run, in its own type.
         spent: the part of the budget that the rehearsal spent; less than 1 if a limit of time ended it.
-        matters: the marginals that matter.
+        matters: the marginals that matter, with whether the rehearsal measured them.
     """
 
     mechanism: Mechanism
@@ -62,7 +62,7 @@ class RehearsedPlan:
     warnings: tuple[str, ...]
     budget: Budget | None = None
     spent: float = 1.0
-    matters: tuple[Clique, ...] = ()
+    matters: Mapping[Clique, bool] = field(default_factory=dict)
 
     def relative_errors(self) -> list[tuple[int, float]]:
         """Return pairs of a cell's count and its relative noise, by the median standard deviation of the tables."""
@@ -81,7 +81,7 @@ class RehearsedPlan:
             "seconds": round(self.seconds, 3),
             "megabytes": self.megabytes,
             "spent": self.spent,
-            "matters": [{"clique": list(clique), "measured": self._measures(clique)} for clique in self.matters],
+            "matters": [{"clique": list(clique), "measured": found} for clique, found in self.matters.items()],
             "tables": [
                 {**dataclasses.asdict(table), "clique": list(table.clique), "error": table.error}
                 for table in self.tables
@@ -128,18 +128,14 @@ class RehearsedPlan:
             left = plural(max(0, len(larger) - SHOWN), "table")
             yield f"... and {max(0, len(single) - SHOWN):,} of single columns and {left} of several, with more noise"
         yield ""
-        for clique in self.matters:
-            found = "is measured in the rehearsal" if self._measures(clique) else "matters, but is NOT measured"
-            yield f"{'*' if self._measures(clique) else '! '} {' x '.join(clique)} {found}"
+        for clique, measured in self.matters.items():
+            found = "is measured in the rehearsal" if measured else "matters, but is NOT measured"
+            yield f"{'*' if measured else '! '} {' x '.join(clique)} {found}"
         yield "noise on a cell of " + ", ".join(
             f"{count:,} records: {percent_text(error, 1)}" for count, error in self.relative_errors()
         )
         yield from (f"!  {warning}" for warning in self.warnings)
         yield from (f"   {text} = {name}" for text, name in key_of_names(short_names(names)))
-
-    def _measures(self, clique: Clique) -> bool:
-        """Return whether the rehearsal measured a table with all attributes of a clique."""
-        return any(set(clique) <= set(table.clique) for table in self.tables)
 
 
 def rehearse(
@@ -166,7 +162,7 @@ def rehearse(
         workload: the workload, as for `Mechanism.fit`.
         seed: the seed of the made-up records and of the simulated noise.
         time_limit: the seconds after which the rehearsal measures nothing more.
-        matters: the marginals that matter, of which the plan says whether they are measured.
+        matters: the marginals that matter, of attributes or levels, of which the plan says whether they are measured.
 
     Raises:
         ArgumentError: if `records` is not an integer of at least 1; or as for `Mechanism.fit`.
@@ -188,7 +184,8 @@ def rehearse(
     ledger = result.ledger
     spent = 1 - ledger.remaining / ledger.budget
     facts = mechanism, int(records), tables, seconds, megabytes, reasons
-    return RehearsedPlan(*facts, ledger.budget, spent, tuple(matters))
+    verdicts = {clique: any(determines(one.clique, clique, domain) for one in tables) for clique in matters}
+    return RehearsedPlan(*facts, ledger.budget, spent, verdicts)
 
 
 def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:

@@ -39,6 +39,21 @@ def named_levels(domain: Domain, names: Iterable[str] | str) -> tuple[NamedLevel
     return found
 
 
+def ordered_levels(domain: Domain, names: Iterable[str] | str) -> Clique:
+    """Return attributes and levels in the order of the domain.
+
+    >>> from pgmest import Domain, Hierarchy
+    >>> domain = Domain({"diagnosis": 3, "sex": 2}).with_hierarchies(Hierarchy("diagnosis", {"chapter": [0, 0, 1]}))
+    >>> ordered_levels(domain, ("sex", "diagnosis@chapter"))
+    ('diagnosis@chapter', 'sex')
+
+    Raises:
+        UnknownAttributeError, DuplicateAttributeError: as for `named_levels`.
+    """
+    found = {one.attribute: one.name for one in named_levels(domain, names)}
+    return tuple(found[attribute] for attribute in domain.ordered(found))
+
+
 def cliques_by_level(domain: Domain, clique: Iterable[str]) -> list[tuple[str, ...]]:
     """Return a clique, and then its names with levels in place of some attributes, in all combinations.
 

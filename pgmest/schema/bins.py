@@ -110,7 +110,9 @@ def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[A
 def _bounds(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[Any, Any]:
     for key in ("bins", "width"):
         if key in fields and isinstance(fields[key].value, list):
-            fields[key].fail("must be a number, not a list. List the ends of bins as edges: [...], without min and max.")
+            fields[key].fail(
+                "must be a number, not a list. List the ends of bins as edges: [...], without min and max."
+            )
     for key in ("min", "max"):
         if key not in fields:
             node.fail(f"needs '{key}:', a public bound of its values.")

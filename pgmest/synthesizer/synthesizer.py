@@ -21,6 +21,7 @@ from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.statement import PrivacyStatement
+from pgmest.queries.levels import ordered_levels
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.schema.type_check import check_types
 from pgmest.surveys.weighted import WeightedTable
@@ -65,7 +66,8 @@ class Synthesizer:
         mechanism: a name, such as "lamp" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism. For
             linked tables "lamp", or a mechanism for them.
         epsilon, delta, rho: the budget, as for the mechanism.
-        matters: the marginals that matter most, such as `[("age", "readmitted")]`: the mechanism spends on them first
+        matters: the marginals that matter most, such as `[("age", "readmitted")]` or, by level,
+            `[("diagnosis@chapter", "sex")]`: the mechanism spends on them first
             (`pgmest.workloads.emphasized`), as far as the budget can carry them. `kept_` says whether it could.
         parameters: further parameters of the mechanism, such as `backend="simulation"` for experiments.
 
@@ -211,7 +213,8 @@ class Synthesizer:
             self.result_ = with_schema(mechanism, known).fit(data, workload, seed, **options)
             self.schema_, self.bought_ = known, {}
         if matters is not None:
-            details = {**self.result_.details, MATTERS: tuple(map(self.schema_.domain.ordered, matters))}
+            named = tuple(ordered_levels(self.schema_.domain, one) for one in matters)
+            details = {**self.result_.details, MATTERS: named}
             self.result_ = dataclasses.replace(self.result_, details=details)
         vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
         self._linked = None

@@ -113,7 +113,7 @@ class Domain(Mapping[str, int]):
         Raises:
             UnknownAttributeError: the domain has neither.
         """
-        found = None if name in self._sizes else split_level(name)
+        found = None if name in self._sizes or not isinstance(name, str) else split_level(name)
         if found is None or found[0] not in self._sizes:
             self[name]
             return NamedLevel(name, name, None)

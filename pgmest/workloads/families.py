@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest.errors import ArgumentError, count_text
 from pgmest.queries import Kron, all_range, identity, interval, prefix
+from pgmest.queries.levels import ordered_levels
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.hierarchy import SEPARATOR
 from pgmest.workloads.item import Item
@@ -262,14 +263,14 @@ def emphasized(
     Args:
         domain: the attributes.
         workload: the workload, as for `as_workload`; None for all pairs.
-        matters: the marginals that matter, at least one, each a tuple of names.
+        matters: the marginals that matter, at least one, each a tuple of attributes or levels.
 
     Raises:
         ArgumentError: `matters` is not a list of tuples of names, or is empty; or as for `as_workload`.
         UnknownAttributeError, DuplicateAttributeError: a name is not in the domain, or is twice in a clique.
     """
     known = as_domain(domain)
-    cliques = list(dict.fromkeys(known.ordered(known.clique(entry)) for entry in _checked_matters(matters)))
+    cliques = list(dict.fromkeys(ordered_levels(known, entry) for entry in _checked_matters(matters)))
     base = as_workload(known, workload)
     weight = (2 + (len(known) / len(cliques)) ** EMPHASIS) * sum(base.weights) / len(base)
     return base + Workload(tuple(Item(clique, None, weight, matters=True) for clique in cliques))

@@ -179,3 +179,29 @@ def test_conditions_on_levels_that_cannot_be_are_refused(folder, given, error, m
     for use in (loaded.schema_.evidence, lambda found: loaded.sample(5, seed=0, given=found)):
         with pytest.raises(error, match=message):
             use(given)
+
+
+@pytest.mark.parametrize("mechanism", ["lamp", "aim"])
+def test_a_level_may_matter_in_plans_and_runs(folder, mechanism, capsys):
+    (folder / "codes.csv").write_text("\n".join([*map(",".join, [("code", "chapter", "block"), *CODES])]))
+    schema = str(folder / "people.yaml")
+    wanted = ["--matters", "sex,dx@chapter", "--mechanism", mechanism, "--epsilon", "5"]
+    assert main(["plan", schema, "--records-expected", "2000", "--json", *wanted]) == 0
+    ((matters, measured),) = [
+        (tuple(one["clique"]), one["measured"]) for one in json.loads(capsys.readouterr().out)["matters"]
+    ]
+    assert matters in {("dx@chapter", "sex"), ("dx", "sex")}
+    assert measured
+    run = [
+        "synthesize",
+        str(folder / "people.csv"),
+        "--schema",
+        schema,
+        "--out",
+        str(folder / "out.csv"),
+        "--overwrite",
+    ]
+    assert main([*run, *wanted, "--insecure-simulation", "--seed", "0"]) == 0
+    assert "dx@chapter x sex: measured" in capsys.readouterr().out
+    assert main(["plan", schema, "--epsilon", "5", "--matters", "sex,dx@chapters"]) != 0
+    assert "chapters" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import pytest
 import pgmest as pg
 from pgmest import transforms
 from pgmest.errors import ArgumentError, DuplicateAttributeError, UnknownAttributeError
+from pgmest.measurements.measured_tables import by_level
 from pgmest.mechanisms import AIM, LAMP, Transformed
 from pgmest.mechanisms.lamp.emphasis import emphasized_tables
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
@@ -270,3 +271,44 @@ def test_the_weights_of_what_matters():
 def test_what_does_not_name_tables_is_refused(matters, kind, text):
     with pytest.raises(kind, match=text):
         emphasized(DOMAIN, marginals([("age", "sex")]), matters)
+
+
+# -- levels of hierarchies -----------------------------------------------------------------------------------------
+
+
+TREE = pg.Hierarchy("code", {"chapter": [code // 50 for code in range(200)], "block": [c // 10 for c in range(200)]})
+BY_LEVEL = pg.Dataset.from_codes(list(DATA.columns), DOMAIN.with_hierarchies(TREE)).select(["code", "age", "sex"])
+
+
+@pytest.mark.parametrize("name", ["lamp", "aim", "hdmm", "mwem"])
+def test_what_matters_may_be_a_level(name):
+    """LAMP measures the pair in groups of codes, and AIM the groups of the level; each spends its whole budget."""
+    more = {"records": 2000} if name == "lamp" else {}
+    mechanism = named_mechanism(name, epsilon=0.5, backend="simulation", **more)
+    matters = [("sex", "code@chapter")]
+    workload = emphasized(BY_LEVEL.domain, None, matters)
+    assert workload.items[-1].clique == ("code@chapter", "sex")
+    result = mechanism.fit(BY_LEVEL, workload, seed=0, progress=False)
+    assert result.ledger.remaining / result.ledger.budget < 1e-6
+    if name == "aim":
+        assert ("code@chapter", "sex") in {by_level(one, result.domain) for one in result.measurements[:4]}
+    if name in ("lamp", "aim"):
+        assert ("code", "sex") in {one.clique for one in result.measurements}
+        true = BY_LEVEL.project("code").values.reshape(4, 50).sum(axis=1)
+        assert np.abs(result.project("code@chapter").values - true).max() < 0.1 * RECORDS
+
+
+def test_a_level_that_the_budget_can_carry_is_measured_where_its_codes_are_not():
+    mechanism = AIM(epsilon=0.2, backend="simulation")
+    chosen = {}
+    for one in (("code", "age"), ("code@chapter", "age")):
+        result = mechanism.fit(BY_LEVEL, emphasized(BY_LEVEL.domain, None, [one]), seed=0, progress=False)
+        chosen[one] = {by_level(measured, result.domain) for measured in result.measurements[3:4]}
+    assert chosen[("code@chapter", "age")] == {("code@chapter", "age")}
+    assert chosen[("code", "age")] != {("code", "age")}
+
+
+@pytest.mark.parametrize("wrong", [("code@bock", "sex"), ("sex@chapter", "code"), ("code@block", "code")], ids="-".join)
+def test_levels_that_do_not_exist_do_not_matter(wrong):
+    with pytest.raises((UnknownAttributeError, DuplicateAttributeError)):
+        emphasized(BY_LEVEL.domain, None, [wrong])

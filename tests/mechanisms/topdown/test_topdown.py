@@ -342,4 +342,6 @@ def test_an_interrupted_run_keeps_what_was_paid(charges, invariants):
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     mechanism = made()
-    check_cut_journal(mechanism, DATA, mechanism.fit(DATA, seed=0), tmp_path / "run", lines=6, query_shares={"sex": 1.0})
+    check_cut_journal(
+        mechanism, DATA, mechanism.fit(DATA, seed=0), tmp_path / "run", lines=6, query_shares={"sex": 1.0}
+    )
