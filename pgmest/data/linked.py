@@ -34,6 +34,8 @@ class LinkedTable:
         at_most: the public limit of how many rows hang on one parent row; None for the root.
         structural_zeros: the attributes of combinations that cannot occur in a row -> a boolean table, True where
             impossible; public, as `pgmest.estimate` takes them.
+        ordered: whether the rows of one parent row are in an order that means something, such as visits of a patient.
+        order_by: the attribute whose codes never fall in this order, such as a date; None if there is none.
 
     Raises:
         ArgumentError: `parent`, `parent_rows` and `at_most` are not all given or all None, or `at_most` is below 1.
@@ -46,6 +48,8 @@ class LinkedTable:
     parent_rows: np.ndarray | None = None
     at_most: int | None = None
     structural_zeros: Mapping[Clique, np.ndarray] = field(default_factory=dict)
+    ordered: bool = False
+    order_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.dataset.weights is not None:
@@ -57,6 +61,9 @@ class LinkedTable:
         if self.parent is None or self.parent_rows is None or self.at_most is None:
             raise ArgumentError.of(lacking[0], None, f"given, since a table with a parent needs all of {listed(given)}")
         at_least("at_most", self.at_most, 1)
+        if self.order_by is not None and (not self.ordered or self.order_by not in self.domain):
+            allowed = f"None, or with ordered=True one of {listed(self.domain)}"
+            raise ArgumentError.of("order_by", self.order_by, allowed)
         rows = np.asarray(self.parent_rows)
         if rows.shape != (self.rows,):
             raise ShapeError.of("parent_rows", (self.rows,), rows.shape, "It has one entry for each row.")
@@ -113,6 +120,7 @@ class LinkedDataset:
         for name in self.order[1:]:
             parent, rows = self.link(name)
             _check_rows(name, rows, self.tables[name].at_most or 0, parent, self.tables[parent].rows)
+            _check_order(name, self.tables[name], rows)
         for rule in self.rules:
             rule.check(self.tables)
 
@@ -250,6 +258,7 @@ class LinkedDataset:
         return (self.rules, self.unit) == (other.rules, other.unit) and all(
             mine.parent == other.tables[name].parent
             and mine.at_most == other.tables[name].at_most
+            and (mine.ordered, mine.order_by) == (other.tables[name].ordered, other.tables[name].order_by)
             and mine.dataset == other.tables[name].dataset
             and (name == self.root or np.array_equal(self.link(name)[1], other.link(name)[1]))
             for name, mine in self.tables.items()
@@ -261,6 +270,7 @@ class LinkedDataset:
         parts = [
             f"{name}: {plural(table.rows, 'row')}"
             + ("" if table.parent is None else f", at most {table.at_most} for a row of {table.parent}")
+            + (f", in order{'' if table.order_by is None else f' of {table.order_by}'}" if table.ordered else "")
             for name, table in self.tables.items()
         ]
         rules = f"; {plural(len(self.rules), 'rule')}" if self.rules else ""
@@ -308,6 +318,18 @@ def _check_rows(name: str, rows: np.ndarray, at_most: int, parent: str, parents:
         raise DataError(
             f"a row of '{parent}' has more than at_most={at_most} rows of '{name}': choose which of them count, as "
             "Schema.encode does, or raise at_most."
+        )
+
+
+def _check_order(name: str, table: LinkedTable, rows: np.ndarray) -> None:
+    if table.order_by is None:
+        return
+    order = np.argsort(rows, kind="stable")
+    codes, parents = np.asarray(table.dataset.column(table.order_by), dtype=np.int64)[order], rows[order]
+    if np.any((codes[1:] < codes[:-1]) & (parents[1:] == parents[:-1])):
+        raise DataError(
+            f"rows of '{name}' are not in order of '{table.order_by}' within a row of '{table.parent}': sort them, as "
+            "Schema.encode does."
         )
 
 

@@ -19,6 +19,7 @@ CLASSES: Mapping[str, str] = {
     "between": "an attribute of a table above x an attribute of the table, over the table's rows",
     "within": "an attribute of one row x an attribute of another row of the same parent, each parent with weight 1",
     "within_alike": "of these, the same attribute of both rows",
+    "next": "an attribute of one row x an attribute of the next row of the same parent, if rows are in order",
     "someone": "the share of parents with at least one row of a value",
     "how_many": "the number of rows of a value: 0, 1, 2, 3 and more",
 }
@@ -151,6 +152,15 @@ class _Side:
         alone = np.bincount(codes, weight[self.linked.link(self.name)[1]], pairs.size)
         return np.maximum(pairs.ravel() - alone, 0.0)
 
+    def following(self, a: str, b: str) -> np.ndarray:
+        """Return the table of attributes of a row and of the next one of the same parent, each pair with weight 1."""
+        parents = self.linked.link(self.name)[1]
+        order = np.argsort(parents, kind="stable")
+        one, other = (self.data.column(name).astype(np.int64)[order] for name in (a, b))
+        pairs = parents[order][1:] == parents[order][:-1]
+        size = self.domain[b]
+        return np.bincount(one[:-1][pairs] * size + other[1:][pairs], minlength=self.domain[a] * size)
+
     def numbers(self, attribute: str) -> np.ndarray:
         """Return how many parents have 0, 1, 2, ... rows of each code, of shape (codes, MOST_COUNTED + 1)."""
         counts, size = self.held(attribute).tocoo(), self.domain[attribute]
@@ -186,6 +196,8 @@ def _bound(true: _Side, made: _Side, labels: Mapping[str, Sequence[str]]) -> dic
             found["within"][f"{a} x {b} of another"] = error
             if a == b:
                 found["within_alike"][a] = error
+            if linked.tables[true.name].ordered:
+                found["next"][f"{a} x {b} of the next"] = _distance(true.following(a, b), made.following(a, b))
     for name in names:
         mine, theirs = true.numbers(name), made.numbers(name)
         shares = [1 - table[:, 0] / max(side.parents, 1) for side, table in ((true, mine), (made, theirs))]

@@ -130,7 +130,11 @@ def made_up_tables(schema: LinkedSchema, units: int, seed: int = 0) -> LinkedDat
         alike = generator.random(len(parent_rows)) < ALIKE
         kinds[name] = np.where(alike, inherited, generator.integers(CLASSES, size=len(parent_rows)))
         data = _records(part.schema.domain, kinds[name], generator)
-        tables[name] = LinkedTable(data, part.parent, parent_rows, part.at_most)
+        if part.order_by is not None:
+            places = np.lexsort((data.column(part.order_by), parent_rows))
+            data, kinds[name] = data.take(places), kinds[name][places]
+        ordered = {"ordered": part.order is not None, "order_by": part.order_by}
+        tables[name] = LinkedTable(data, part.parent, parent_rows, part.at_most, **ordered)
     return LinkedDataset(tables, unit=schema.protected)
 
 

@@ -13,11 +13,11 @@ from pgmest.errors import DataError
 from pgmest.evaluation import linked_errors
 
 
-def survey(households, persons, members, at_most=5):
+def survey(households, persons, members, at_most=5, ordered=False):
     """Households (region, income) and persons (age, job), and the household of each person."""
     root = Dataset.from_codes(np.array(households, int).reshape(-1, 2), {"region": 3, "income": 2})
     child = Dataset.from_codes(np.array(persons, int).reshape(-1, 2), {"age": 4, "job": 2})
-    table = LinkedTable(child, "households", np.array(members, int), at_most)
+    table = LinkedTable(child, "households", np.array(members, int), at_most, ordered=ordered)
     return LinkedDataset({"households": LinkedTable(root), "persons": table})
 
 
@@ -26,7 +26,7 @@ def surveys(draw):
     households = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=5))
     sizes = draw(st.lists(st.integers(0, 5), min_size=len(households), max_size=len(households)))
     persons = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=sum(sizes), max_size=sum(sizes)))
-    return survey(households, persons, np.repeat(range(len(sizes)), sizes))
+    return survey(households, persons, np.repeat(range(len(sizes)), sizes), ordered=True)
 
 
 def distributions(linked):
@@ -51,6 +51,10 @@ def distributions(linked):
             pairs = list(itertools.permutations(one, 2))
             cells += [((column[a][row], column[b][other]), 1 / len(pairs)) for row, other in pairs]
         found["persons", "within", f"{a} x {b} of another"] = cells
+        follow = [pair for one in members for pair in itertools.pairwise(one)]
+        found["persons", "next", f"{a} x {b} of the next"] = [
+            ((column[a][row], column[b][other]), 1.0) for row, other in follow
+        ]
     for name in ("age", "job"):
         for code in range(person.domain[name]):
             counts = [sum(column[name][row] == code for row in one) for one in members]

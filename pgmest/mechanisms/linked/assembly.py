@@ -12,6 +12,7 @@ from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
+from pgmest.mechanisms.linked.chains import Chains
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.search import FamilySearch, Target, without_absent
@@ -44,7 +45,8 @@ class Assembly:
 
     1. A graphical model of a family with one of its children gives families with a number of children, each with the
        codes of its parent and of one child, as LAMP gives records.
-    2. Further children are those of other families of the same size.
+    2. Further children are those of other families of the same size. Children in order are drawn one after the other
+       (`Chains`).
     3. Families are repaired until the rules hold, and changed until they meet all tables (`FamilySearch`).
 
     Attributes:
@@ -72,6 +74,10 @@ class Assembly:
             records = weighted.take(generator.permutation(np.repeat(np.arange(len(drawn)), drawn)))
         families = self.rules.repaired(self._dealt(records, generator), generator)
         targets = self._targets(evidence, weighted, families)
+        if self.layout.ordered:
+            counts = {name: evidence.counts(name) for name in (*self.layout.members, *self.layout.others)}
+            chains = Chains.of(self.layout, targets, counts)
+            families = self.rules.repaired(chains.drawn(families, generator), generator)
         return FamilySearch.of(families, targets, self.rules, generator).run(effort.rounds, effort.exchanges)
 
     def _of_one_child(self, evidence: Evidence) -> Evidence:
@@ -106,7 +112,9 @@ class Assembly:
         """Return the measured tables with attributes of children, and the weighted records' tables of the others."""
         layout, found = self.layout, {}
         scale = len(families.sizes) / evidence.total
-        several = float(np.count_nonzero(families.sizes > 1))
+        sizes = families.sizes
+        pairs = (sizes[sizes > 0] - 1) / sizes[sizes > 0] if layout.ordered else sizes > 1
+        several = float(pairs.sum())
         evidence = cross_fitted(evidence, self.max_megabytes)
         for place, answer in enumerate(evidence.answers):
             clique = answer.clique
@@ -115,7 +123,8 @@ class Assembly:
             codes = tuple(np.arange(layout.domain[name]) for name in clique)
             table = without_absent(evidence.table(place, codes), layout, clique) * scale
             if layout.is_across(clique):
-                table = (table + table.T) / 2 if layout.place(clique[0]) == layout.place(clique[1]) else table
+                same = layout.place(clique[0]) == layout.place(clique[1])
+                table = (table + table.T) / 2 if same and not layout.ordered else table
                 table = table * (several / max(float(table.sum()), 1e-300))
             found[clique] = Target(table, answer.noise() ** 2 * scale**2)
         usual = float(np.median([target.variance for target in found.values()])) if found else 0.0

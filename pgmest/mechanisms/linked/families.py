@@ -17,7 +17,7 @@ import numpy as np
 from pgmest.tables.domain import Clique, Domain
 
 PARENT, NUMBER, MEMBER, OTHER = range(4)
-"""The kinds of attributes of a `Layout`: of a parent, the number of children, of a child, of another child."""
+"""The kinds of attributes of a `Layout`: of a parent, the number of children, of a child, of another or next child."""
 
 GRAIN = 2.0**-30
 """What the weights of children and of pairs are multiples of, so that sums of them are exact."""
@@ -27,17 +27,24 @@ GRAIN = 2.0**-30
 class Layout:
     """The attributes of a family: those of its parent, its number of children, and those of two of its children.
 
+    Children without an order are paired with all others of their family; children in order, such as visits, with the
+    next one only.
+
     Attributes:
         parent: the attributes of the parent table, with their public numbers of codes.
         child: the attributes of the child table.
         names: the names of the two tables.
         at_most: the public limit of the number of children.
+        ordered: whether the children of a family are in an order that means something.
+        rising: the attribute of a child whose codes never fall in this order; None if there is none.
     """
 
     parent: Domain
     child: Domain
     names: tuple[str, str]
     at_most: int
+    ordered: bool = False
+    rising: str | None = None
 
     @property
     def number(self) -> str:
@@ -56,8 +63,10 @@ class Layout:
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """The names of the attributes of another child of the same family; none if there is never another one."""
-        return tuple(f"another of {self.names[1]}.{name}" for name in self.child) if self.at_most > 1 else ()
+        """The names of the attributes of another child of the same family, the next one if children are in order; none
+        if there is never another one."""
+        which = "next" if self.ordered else "another"
+        return tuple(f"{which} of {self.names[1]}.{name}" for name in self.child) if self.at_most > 1 else ()
 
     @cached_property
     def domain(self) -> Domain:
@@ -93,9 +102,10 @@ class Layout:
         return any(self.kind(name) == OTHER for name in clique)
 
     def are_alike(self, clique: Clique, groups: Sequence[np.ndarray]) -> bool:
-        """Return whether a clique is the same attribute of two children, over the same groups of codes."""
+        """Return whether a clique is the same attribute of two children in any order, over the same groups of codes."""
         return (
-            self.is_across(clique)
+            not self.ordered
+            and self.is_across(clique)
             and len(clique) == 2
             and self.place(clique[0]) == self.place(clique[1])
             and np.array_equal(groups[0], groups[1])
@@ -121,6 +131,10 @@ class Families:
     and the averages by non-negative numbers of sum 1. A table of two children's attributes counts the ordered pairs of
     different children instead; a family without two children adds nothing. The same attribute of both is counted once
     for each pair without order in the lengths: the averages are symmetric.
+
+    If children are in order, such a table counts the pairs of a child and the next one. In the averages each has the
+    weight of one child, and the last child is in the cell of its code and of a next child that is absent, so the
+    margin of the first attribute is its table over all children.
 
     A family of k children in k different cells adds $\sqrt k$ in all to the lengths, and only 1 to the averages, at the
     same sensitivity: lengths have less noise relative to their size.
@@ -183,6 +197,13 @@ class Families:
                 part += code * step
             share = shares(layout.at_most, pairs=False)
             add_members(self.first, self.sizes, parents, children, share, counts, lengths, averages)
+        elif layout.ordered:
+            following = np.zeros(len(self.children), dtype=np.int64)
+            following[:-1] = codes[-1][1:]
+            if len(clique) == 2:
+                following += codes[0] * shape[1]
+            parents, share = np.zeros(len(self.sizes), dtype=np.int64), shares(layout.at_most, pairs=False)[1:]
+            add_members(self.first, np.maximum(self.sizes - 1, 0), parents, following, share, counts, lengths, averages)
         elif len(clique) == 1:
             several = np.where(self.sizes > 1, self.sizes, 0)
             parents, share = np.zeros(len(self.sizes), dtype=np.int64), shares(layout.at_most, pairs=False)
@@ -203,6 +224,8 @@ class Families:
     def _absent(self, clique: Clique, groups: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
         """Return the families in the cells of children that are not there."""
         layout = self.layout
+        if layout.ordered and layout.is_across(clique):
+            return self._without_next(clique, groups, shape)
         few = np.flatnonzero(self.sizes < (2 if layout.is_across(clique) else 1))
         columns = []
         for name, labels in zip(clique, groups, strict=True):
@@ -216,6 +239,19 @@ class Families:
                 codes[single] = self._codes(name, labels)[self.first[few[single]]]
             columns.append(codes)
         return _counted(columns, shape, len(few))
+
+    def _without_next(self, clique: Clique, groups: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+        """Return the last children in the cells without a next one, and the families without children."""
+        found, there = np.zeros(shape), self.sizes > 0
+        last = (self.first + self.sizes - 1)[there]
+        weights = shares(self.layout.at_most, pairs=False)[self.sizes[there]]
+        empty = float(np.count_nonzero(~there))
+        if len(clique) == 1:
+            found[-1] = weights.sum() + empty
+            return found
+        found[:, -1] = np.bincount(self._codes(clique[0], groups[0])[last], weights, shape[0])
+        found[-1, -1] += empty
+        return found
 
 
 def shares(at_most: int, pairs: bool) -> np.ndarray:

@@ -3,6 +3,8 @@
 A family is a row of the parent table with its rows of the child table; rows of one family are adjacent. In `places`,
 a table of attributes x and y has its first cell, and the steps of its cells from one code of x and of y to the next;
 the first cell is -1 where there is no such table.
+
+Children of a family that are `ordered` are paired with the next one; others, with all others, or those near them.
 """
 
 from __future__ import annotations
@@ -106,6 +108,39 @@ def add_pairs(first, sizes, ones, others, step, alike, share, counts, lengths, a
 
 
 @inlined
+def _turns(size, ordered):
+    """Return the number of turns of `_other`: over the others of a pair with a child, before and after it in order."""
+    return 2 if ordered else _partners(size)
+
+
+@inlined
+def _other(first, size, i, turn, ordered):
+    """Return another child that is paired with child i of a family; -1 if there is none before or after it."""
+    if not ordered:
+        return _partner(first, size, i, turn)
+    j = i + 2 * turn - 1
+    return j if first <= j < first + size else -1
+
+
+@inlined
+def _pair_share(size, ordered):
+    """Return the weight of a pair in the averages of a family of this size."""
+    return 1.0 / size if ordered else 1.0 / (size * _partners(size))
+
+
+@inlined
+def _place_across(places_across, a, b, before):
+    """Return the place of a table of attribute a of a child and attribute b of another one, which is before it or not.
+
+    Returns:
+        the first cell, and the steps to the next codes of a and of b.
+    """
+    if before:
+        return places_across[b, a, FIRST], places_across[b, a, OTHER_STEP], places_across[b, a, STEP]
+    return places_across[a, b, FIRST], places_across[a, b, STEP], places_across[a, b, OTHER_STEP]
+
+
+@inlined
 def _moved(cell, amount, off, weights):
     """Add an amount to a cell's difference from its target; return the change of the distance."""
     change = weights[cell] * amount * (2 * off[cell] + amount)
@@ -114,7 +149,17 @@ def _moved(cell, amount, off, weights):
 
 
 @inlined
-def move_code(i, a, sign, g, first, sizes, parents, children, places_above, places_inside, places_across, off, weights):
+def _code_of_both(i, a, first, size, children):
+    """Return the code of an attribute that the children before and after child i share; -1 if they share none."""
+    if first < i < first + size - 1 and children[i - 1, a] == children[i + 1, a]:
+        return children[i - 1, a]
+    return -1
+
+
+@inlined
+def move_code(
+    i, a, sign, g, first, sizes, parents, children, ordered, places_above, places_inside, places_across, off, weights
+):
     """Add (sign 1) or remove (sign -1) what the code of attribute a of child i adds; return the change of distance."""
     change, size, code = 0.0, sizes[g], children[i, a]
     share = sign / size
@@ -135,21 +180,24 @@ def move_code(i, a, sign, g, first, sizes, parents, children, places_above, plac
             )
             change += _moved(cell, share, off, weights)
     if size > 1:
-        share = sign / (size * _partners(size))
-        for turn in range(_partners(size)):
-            j = _partner(first[g], size, i, turn)
+        share = sign * _pair_share(size, ordered)
+        for turn in range(_turns(size, ordered)):
+            j = _other(first[g], size, i, turn, ordered)
+            if j < 0:
+                continue
             for b in range(children.shape[1]):
-                start = places_across[a, b, FIRST]
+                start, one, other = _place_across(places_across, a, b, ordered and j < i)
                 if start >= 0:
-                    one, other = places_across[a, b, STEP], places_across[a, b, OTHER_STEP]
                     change += _moved(start + code * one + children[j, b] * other, share, off, weights)
-                    if a == b:
+                    if a == b and not ordered:
                         change += _moved(start + children[j, b] * one + code * other, share, off, weights)
     return change
 
 
 @inlined
-def move_child(i, sign, g, first, sizes, parents, children, places_above, places_inside, places_across, off, weights):
+def move_child(
+    i, sign, g, first, sizes, parents, children, ordered, places_above, places_inside, places_across, off, weights
+):
     """Add or remove what child i adds to tables of parents and children and of pairs of children, as `move_code`."""
     change, size = 0.0, sizes[g]
     share = sign / size
@@ -163,16 +211,17 @@ def move_child(i, sign, g, first, sizes, parents, children, places_above, places
                 )
                 change += _moved(cell, share, off, weights)
     if size > 1:
-        share = sign / (size * _partners(size))
-        for turn in range(_partners(size)):
-            j = _partner(first[g], size, i, turn)
+        share = sign * _pair_share(size, ordered)
+        for turn in range(_turns(size, ordered)):
+            j = _other(first[g], size, i, turn, ordered)
+            if j < 0:
+                continue
             for a in range(children.shape[1]):
                 for b in range(children.shape[1]):
-                    start = places_across[a, b, FIRST]
+                    start, one, other = _place_across(places_across, a, b, ordered and j < i)
                     if start >= 0:
-                        one, other = places_across[a, b, STEP], places_across[a, b, OTHER_STEP]
                         change += _moved(start + children[i, a] * one + children[j, b] * other, share, off, weights)
-                        if a == b:
+                        if a == b and not ordered:
                             change += _moved(start + children[j, b] * one + children[i, a] * other, share, off, weights)
     return change
 
@@ -190,7 +239,7 @@ def _exchanged(children, i, j):
 
 
 @inlined
-def violations(start, size, children, counted, among, limits, compared, allowed):
+def violations(start, size, children, counted, among, limits, compared, allowed, rising):
     """Return by how many rows or pairs a family breaks rules.
 
     Args:
@@ -202,8 +251,12 @@ def violations(start, size, children, counted, among, limits, compared, allowed)
         limits: the least and the largest number of each rule about numbers.
         compared: for each rule that compares, its attribute and the attribute whose codes are compared.
         allowed: for each rule that compares, the pairs of codes that may stand together.
+        rising: the attribute whose codes never fall from one child to the next; -1 if there is none.
     """
     broken = 0
+    if rising >= 0:
+        for i in range(start, start + size - 1):
+            broken += children[i, rising] > children[i + 1, rising]
     for r in range(len(counted)):
         number = 0
         for i in range(start, start + size):
@@ -221,10 +274,10 @@ def violations(start, size, children, counted, among, limits, compared, allowed)
 
 
 @compiled
-def count_violations(first, sizes, children, counted, among, limits, compared, allowed, broken):
+def count_violations(first, sizes, children, counted, among, limits, compared, allowed, rising, broken):
     """Set `broken` to the violations of each family; the other arguments are those of `violations`."""
     for g in range(len(sizes)):
-        broken[g] = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed)
+        broken[g] = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed, rising)
 
 
 @compiled
@@ -236,6 +289,7 @@ def exchange_children(
     sizes,
     parents,
     children,
+    ordered,
     places_above,
     places_inside,
     places_across,
@@ -246,6 +300,7 @@ def exchange_children(
     limits,
     compared,
     allowed,
+    rising,
 ):
     """Exchange each child with its partner, of a family of the same size, where that lowers the distance.
 
@@ -254,15 +309,16 @@ def exchange_children(
         owners: the family of each child.
         first, sizes: the first child and the number of children of each family.
         parents, children: the codes, shape (families, attributes) and (children, attributes).
+        ordered: whether children are in order.
         places_above, places_inside, places_across: the places of tables of a parent's and a child's attribute, of two
             attributes of a child, and of one attribute each of two children.
         off, weights: for each cell, the difference from the target, and the weight of its square.
-        counted, among, limits, compared, allowed: the rules, as for `violations`.
+        counted, among, limits, compared, allowed, rising: the rules, as for `violations`.
 
     Returns:
         the number of exchanges.
     """
-    exchanges, ruled = 0, len(counted) + len(compared) > 0
+    exchanges, ruled = 0, len(counted) + len(compared) > 0 or rising >= 0
     for s in range(len(order)):
         i, j = order[s], partners[s]
         g, f = owners[i], owners[j]
@@ -270,9 +326,9 @@ def exchange_children(
             continue
         before = 0
         if ruled:
-            before = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed)
-            before += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed)
-        tables = (places_above, places_inside, places_across, off, weights)
+            before = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed, rising)
+            before += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed, rising)
+        tables = (ordered, places_above, places_inside, places_across, off, weights)
         change = move_child(i, -1.0, g, first, sizes, parents, children, *tables)
         change += move_child(j, -1.0, f, first, sizes, parents, children, *tables)
         differ = _exchanged(children, i, j)
@@ -280,8 +336,8 @@ def exchange_children(
         change += move_child(j, 1.0, f, first, sizes, parents, children, *tables)
         worse = not differ or not change < -1e-12
         if ruled and not worse:
-            after = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed)
-            after += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed)
+            after = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed, rising)
+            after += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed, rising)
             worse = after > before
         if worse:
             move_child(i, -1.0, g, first, sizes, parents, children, *tables)
@@ -302,6 +358,7 @@ def change_codes(
     sizes,
     parents,
     children,
+    ordered,
     places_above,
     places_inside,
     places_across,
@@ -312,6 +369,7 @@ def change_codes(
     limits,
     compared,
     allowed,
+    rising,
     codes,
     ruled,
     costs,
@@ -322,10 +380,10 @@ def change_codes(
         codes: the number of codes of each attribute of a child.
         ruled: whether each attribute occurs in a rule; a code that breaks more of them is not taken.
         costs: an array for work, as long as the largest number of codes.
-        order, owners, ..., allowed: as for `exchange_children`.
+        order, owners, ..., rising: as for `exchange_children`.
     """
     changed = 0
-    tables = (places_above, places_inside, places_across, off, weights)
+    tables = (ordered, places_above, places_inside, places_across, off, weights)
     for s in range(len(order)):
         i = order[s]
         g = owners[i]
@@ -348,33 +406,40 @@ def change_codes(
                     for w in range(number):
                         costs[w] += weights[start + w * step] * share * (2 * off[start + w * step] + share)
             if size > 1:
-                share = 1.0 / (size * _partners(size))
-                for turn in range(_partners(size)):
-                    j = _partner(first[g], size, i, turn)
+                share = _pair_share(size, ordered)
+                twice = _code_of_both(i, a, first[g], size, children) if ordered else -1
+                for turn in range(_turns(size, ordered)):
+                    j = _other(first[g], size, i, turn, ordered)
+                    if j < 0:
+                        continue
                     for b in range(children.shape[1]):
-                        if places_across[a, b, FIRST] < 0:
+                        start, step, other_step = _place_across(places_across, a, b, ordered and j < i)
+                        if start < 0:
                             continue
                         same = 0  # partners before this one whose code adds to the same cells
-                        for earlier in range(turn):
+                        for earlier in range(0 if ordered else turn):
                             same += children[_partner(first[g], size, i, earlier), b] == children[j, b]
-                        start = places_across[a, b, FIRST] + children[j, b] * places_across[a, b, OTHER_STEP]
-                        step = places_across[a, b, STEP]
+                        start += children[j, b] * other_step
                         for w in range(number):
                             cell = start + w * step
-                            if a != b:
-                                costs[w] += weights[cell] * share * (2 * (off[cell] + same * share) + share)
+                            if a != b or ordered:
+                                before = 1 if a == b and w == twice and j > i else same
+                                costs[w] += weights[cell] * share * (2 * (off[cell] + before * share) + share)
                             elif w != children[j, b]:
                                 costs[w] += 2 * weights[cell] * share * (2 * (off[cell] + same * share) + share)
                             else:
                                 costs[w] += 4 * weights[cell] * share * (off[cell] + 2 * same * share + share)
             best, broken = code, 0
             if ruled[a]:
-                broken = violations(first[g], size, children, counted, among, limits, compared, allowed)
+                broken = violations(first[g], size, children, counted, among, limits, compared, allowed, rising)
             for w in range(number):
                 if costs[w] < costs[best] - 1e-12:
                     if ruled[a]:
                         children[i, a] = w
-                        if violations(first[g], size, children, counted, among, limits, compared, allowed) > broken:
+                        if (
+                            violations(first[g], size, children, counted, among, limits, compared, allowed, rising)
+                            > broken
+                        ):
                             continue
                     best = w
             children[i, a] = best
@@ -385,7 +450,7 @@ def change_codes(
 
 @compiled
 def repair_families(
-    broken, draws, first, sizes, children, counted, among, limits, compared, allowed, attributes, codes
+    broken, draws, first, sizes, children, counted, among, limits, compared, allowed, rising, attributes, codes
 ):
     """Change codes of broken families one by one, each to one with the fewest violations, until none are left.
 
@@ -394,11 +459,11 @@ def repair_families(
         draws: a random number for each of them, by which equally good changes are chosen.
         attributes: the attributes that occur in rules.
         codes: the number of codes of each attribute.
-        first, ..., allowed: as for `violations`.
+        first, ..., rising: as for `violations`.
     """
     for s in range(len(broken)):
         start, size, draw = first[broken[s]], sizes[broken[s]], draws[s]
-        left = violations(start, size, children, counted, among, limits, compared, allowed)
+        left = violations(start, size, children, counted, among, limits, compared, allowed, rising)
         while left > 0:
             fewest, ties, child, attribute, value = left, 0, 0, 0, 0
             for i in range(start, start + size):
@@ -407,7 +472,7 @@ def repair_families(
                     kept = children[i, a]
                     for w in range(codes[a]):
                         children[i, a] = w
-                        now = violations(start, size, children, counted, among, limits, compared, allowed)
+                        now = violations(start, size, children, counted, among, limits, compared, allowed, rising)
                         if now < fewest:
                             fewest, ties = now, 0
                         if now == fewest and now < left:

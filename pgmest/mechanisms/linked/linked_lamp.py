@@ -33,7 +33,8 @@ class LinkedLAMP:
     more or less, with at most `at_most` rows of each child table.
 
     1. **Tables.** Measured are the tables of pairs of attributes of a parent and its number of children; of a parent
-       and a child; of a child; and of two children of one parent, in any order. A unit adds a vector of Euclidean
+       and a child; of a child; and of two children of one parent, in any order, or of a child and the next one if the
+       children are in order. A unit adds a vector of Euclidean
        length 1 to each of the tables with children's attributes, whatever its number of children: its counts divided by
        their length (`Families`).
     2. **Rounds.** Those of `LAMP` decide which tables are measured, how finely, and with how much noise. Between

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class FamilyRules:
         limits: the least and the largest number of each rule about numbers.
         compared: the attribute and the compared attribute of each rule that compares.
         allowed: the pairs of codes that may stand together, for each rule that compares.
+        rising: the attribute whose codes never fall from one child to the next; -1 if there is none.
     """
 
     counted: np.ndarray
@@ -35,6 +37,7 @@ class FamilyRules:
     limits: np.ndarray
     compared: np.ndarray
     allowed: np.ndarray
+    rising: int = -1
 
     @classmethod
     def of(cls, rules: Sequence[Rule], layout: Layout) -> FamilyRules:
@@ -64,17 +67,19 @@ class FamilyRules:
             np.array(limits, dtype=np.int64).reshape(-1, 2),
             np.array([(axis[r.attribute], axis[r.column]) for r in comparing], dtype=np.int64).reshape(-1, 2),
             allowed,
+            -1 if layout.rising is None else axis[layout.rising],
         )
 
     @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> tuple[Any, ...]:
         """The arguments of the kernels."""
-        return self.counted, self.among, self.limits, self.compared, self.allowed
+        return self.counted, self.among, self.limits, self.compared, self.allowed, self.rising
 
     @cached_property
     def attributes(self) -> list[int]:
         """The attributes that occur in rules."""
-        return sorted({*self.counted.tolist(), *self.compared.ravel().tolist()})
+        rising = [self.rising] if self.rising >= 0 else []
+        return sorted({*self.counted.tolist(), *self.compared.ravel().tolist(), *rising})
 
     def broken(self, families: Families) -> np.ndarray:
         """Return which families break rules."""
@@ -118,9 +123,12 @@ class FamilyRules:
         return Families(families.layout, made.parents[:count], made.children[: int(made.sizes[:count].sum())])
 
     def _changed(self, families: Families, generator: np.random.Generator) -> Families:
-        """Return the families after changes of codes that lower the number of violations, one by one."""
+        """Return the families, their children in order, after changes of codes that lower the number of violations."""
         from pgmest.mechanisms.linked.kernels import repair_families
 
+        if self.rising >= 0:
+            order = np.lexsort((families.children[:, self.rising], families.owners))
+            families = Families(families.layout, families.parents, families.children[order])
         children = families.children.copy()
         attributes = np.array(self.attributes, dtype=np.int64)
         codes = np.array(families.layout.child.shape, dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,8 @@ class FamilySearch:
                 above[x, y] = start, wanted.shape[1], 1
             else:
                 places = across if layout.is_across(clique) else inside
-                places[y, x] = start, 1, wanted.shape[1]
+                if not (layout.ordered and layout.is_across(clique)):
+                    places[y, x] = start, 1, wanted.shape[1]
                 places[x, y] = start, wanted.shape[1], 1
             off.append((found - wanted).ravel())
             weights.append((1 / np.sqrt((wanted + 1) * (target.variance + 1))).ravel())
@@ -116,13 +118,14 @@ class FamilySearch:
         """The mean number of cells that an exchange of a child reads, four times each."""
         number, sizes = self.families.children.shape[1], self.families.sizes
         others = float(sizes @ np.maximum(sizes - 1, 0)) / max(1, len(self.families.children))
+        others = min(others, 2.0) if self.families.layout.ordered else others
         return 4 * number * (len(self.families.layout.parents) + number * others) + 1
 
     @property
-    def _arguments(self) -> tuple[np.ndarray, ...]:
+    def _arguments(self) -> tuple[Any, ...]:
         families = self.families
         rows = families.owners, families.first, families.sizes, families.parents, families.children
-        return (*rows, *self._tables, *self.rules.arrays)
+        return (*rows, families.layout.ordered, *self._tables, *self.rules.arrays)
 
     def _exchange(self) -> int:
         from pgmest.mechanisms.linked.kernels import exchange_children
@@ -130,6 +133,9 @@ class FamilySearch:
         families = self.families
         roles = self.rules.roles(families.children)
         kinds = families.sizes[families.owners] * (int(roles.max(initial=0)) + 1) + roles
+        if families.layout.ordered:
+            places = np.arange(len(kinds)) - families.first[families.owners]
+            kinds = kinds * families.layout.at_most + places
         order = self.generator.permutation(len(kinds))
         partners = _shuffled_within(kinds, order, self.generator)
         return exchange_children(order, partners, *self._arguments)

@@ -23,7 +23,8 @@ def family_table(linked: LinkedDataset, child: str) -> Families:
     parent, rows = linked.link(child)
     others = [name for name in linked.children(parent) if name != child]
     above, inside = extended(linked, parent, others), extended(linked, child, linked.children(child))
-    layout = Layout(above.domain, inside.domain, (parent, child), linked.most(child, parent))
+    table, most = linked.tables[child], linked.most(child, parent)
+    layout = Layout(above.domain, inside.domain, (parent, child), most, table.ordered, table.order_by)
     order, sizes = np.argsort(rows, kind="stable"), linked.sizes(child)
     parents = [*(np.asarray(column, dtype=np.int64) for column in above.columns), sizes.astype(np.int64)]
     children = inside.codes.astype(np.int64).reshape(inside.records, len(inside.domain))
@@ -64,7 +65,8 @@ def put_together(families: dict[str, Families], linked: LinkedDataset, generator
         starts = np.repeat(made.first[chosen] - (np.cumsum(sizes) - sizes), sizes)
         rows[child] = made.children[starts + np.arange(int(sizes.sum()))]
         parent_rows = np.repeat(np.arange(len(chosen)), sizes)
-        tables[child] = LinkedTable(_dataset(rows[child], own.domain), parent, parent_rows, own.at_most)
+        order = {"ordered": own.ordered, "order_by": own.order_by}
+        tables[child] = LinkedTable(_dataset(rows[child], own.domain), parent, parent_rows, own.at_most, **order)
     return LinkedDataset({name: tables[name] for name in linked.order}, linked.rules)
 
 

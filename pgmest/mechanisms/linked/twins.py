@@ -1,4 +1,4 @@
-"""What the tables of one child say about another child of the same family, which has the same distribution."""
+"""What the tables of one child say about another child of the same family, which has a similar distribution."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def twin_tables(evidence: Evidence, layout: Layout) -> dict[Clique, np.ndarray]:
     """
     if not layout.others:
         return {}
+    if layout.ordered:
+        return _next_tables(evidence, layout)
     place = {answer.clique: at for at, answer in enumerate(evidence.answers) if not answer.public}
     sizes = evidence.counts(layout.number)
     few = float(sizes[:2].sum())
@@ -88,6 +90,43 @@ def twin_tables(evidence: Evidence, layout: Layout) -> dict[Clique, np.ndarray]:
             part = _part(known, rows, single[other])
             twin = known - part
             twin[:, -1] = part.sum(axis=1)
+            found[one, twin_of[other]] = twin
+    return found
+
+
+def _next_tables(evidence: Evidence, layout: Layout) -> dict[Clique, np.ndarray]:
+    """Return tables of the next child's attributes that follow from those of one child, as if all children were alike.
+
+    Of n children n - 1 are next ones. `TwinTables.pair` then gives the tables the counts of single attributes.
+    """
+    place = {answer.clique: at for at, answer in enumerate(evidence.answers) if not answer.public}
+    sizes = evidence.counts(layout.number)
+    share = np.maximum(np.arange(len(sizes)) - 1, 0) / np.maximum(np.arange(len(sizes)), 1)
+    found: dict[Clique, np.ndarray] = {}
+
+    def table(clique: Clique) -> np.ndarray:
+        return evidence.table(place[clique], tuple(np.arange(layout.domain[name]) for name in clique))
+
+    twin_of = dict(zip(layout.members, layout.others, strict=True))
+    for name, other in twin_of.items():
+        clique = layout.number, name
+        counts = evidence.counts(name)[:-1]
+        known = table(clique)[:, :-1] if clique in place else np.outer(sizes, counts / max(float(counts.sum()), 1e-9))
+        twin = np.maximum(known, 0.0) * share[:, None]
+        found[layout.number, other] = np.column_stack([twin, np.maximum(sizes - twin.sum(axis=1), 0.0)])
+    usual = float(sizes @ share) / max(float(sizes[1:].sum()), 1e-9)
+    for clique in place:
+        one, other = clique[0], clique[-1]
+        if len(clique) != 2 or other not in twin_of or one == layout.number:
+            continue
+        known = np.maximum(table(clique), 0.0)
+        twin = known * usual
+        if one in twin_of:
+            twin[-1], twin[:, -1] = 0.0, 0.0
+            twin[-1, -1] = max(float(known.sum() - twin.sum()), 0.0)
+            found[twin_of[one], twin_of[other]] = twin
+        else:
+            twin[:, -1] = known.sum(axis=1) - twin[:, :-1].sum(axis=1)
             found[one, twin_of[other]] = twin
     return found
 

@@ -17,7 +17,8 @@ SMALL_BUDGET = {**IMPORTANCE, "above": 1.0}
 def family_workload(layout: Layout, small: bool = False) -> dict[Clique, float]:
     """Return the weight of each table of a workload; the tables of a kind have equal weights.
 
-    Of a pair of different attributes of two children only one order is asked for, since both have the same table.
+    Of a pair of different attributes of two children without an order only one table is asked for, since that of the
+    other way round is the same.
 
     >>> from pgmest.tables.domain import Domain
     >>> layout = Layout(Domain({"region": 4}), Domain({"age": 9}), ("households", "persons"), 8)
@@ -30,7 +31,9 @@ def family_workload(layout: Layout, small: bool = False) -> dict[Clique, float]:
         "above": list(combinations(layout.parents, 2)),
         "between": list(product(layout.parents, names)),
         "inside": list(combinations(names, 2)),
-        "across": [(one, other) for place, one in enumerate(names) for other in others[place:]],
+        "across": [
+            (one, other) for place, one in enumerate(names) for other in others[0 if layout.ordered else place :]
+        ],
     }
     importance = SMALL_BUDGET if small else IMPORTANCE
     return {clique: importance[kind] / len(cliques) for kind, cliques in kinds.items() for clique in cliques}

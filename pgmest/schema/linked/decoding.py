@@ -10,16 +10,19 @@ import numpy as np
 
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import ArgumentError, SchemaError, listed
+from pgmest.schema.bins import uniform
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode as decode_table
 from pgmest.schema.decoding import library_and_schema
 from pgmest.schema.frame_types import FrameTypes
-from pgmest.schema.grid import Integer
+from pgmest.schema.grid import Grid, Integer
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.linked.older_draws import draw_older
+from pgmest.schema.writing import off_markers
 
 if TYPE_CHECKING:
-    from pgmest.schema.linked.schema import LinkedSchema
+    from pgmest.data.dataset import Dataset
+    from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 
 TEXT_TYPES = ("object", "str", "string[python]", "string[pyarrow]", "String", "string", "large_string", "string_view")
 """The types of texts of pandas, polars and pyarrow: a key of such a type stays one of texts."""
@@ -43,12 +46,38 @@ def decode(
         known = (
             {}
             if part.parent is None
-            else draw_older(part, linked.tables[name].dataset, linked.link(name)[1], generator)
+            else _drawn_before(part, linked.tables[name].dataset, linked.link(name)[1], generator)
         )
         computed = _computed(schema, linked, name)
         data = linked.tables[name].dataset
         made[name] = decode_table(table, data, generator, library, as_text, known, computed, table_keys)
     return made
+
+
+def _drawn_before(
+    part: TableSchema, data: Dataset, parent_rows: np.ndarray, generator: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Return the numbers of columns that bind the rows of one parent row, in units of `Grid.points`; NaN where free."""
+    found = draw_older(part, data, parent_rows, generator)
+    if part.order_by is not None:
+        column = part.schema.column(part.order_by)
+        assert isinstance(column, Grid)
+        found[part.order_by] = _draw_in_order(column, data.column(column.name).astype(np.int64), parent_rows, generator)
+    return found
+
+
+def _draw_in_order(
+    column: Grid, codes: np.ndarray, parent_rows: np.ndarray, generator: np.random.Generator
+) -> np.ndarray:
+    """Return numbers within the bins of rows that do not fall from row to row of one parent row; NaN if missing.
+
+    The rows of one parent row are adjacent, and their codes do not fall.
+    """
+    found, there = np.full(len(codes), np.nan), codes < column.regular
+    first, last = (points[codes[there]] for points in column.points)
+    drawn = off_markers(column, first, last, uniform(first, last, generator))
+    found[there] = drawn[np.lexsort((drawn, parent_rows[there]))]
+    return found
 
 
 def _computed(
@@ -78,6 +107,11 @@ def check_fits(schema: LinkedSchema, linked: Any) -> None:
         )
     for name, part in schema.parts.items():
         table = linked.tables[name]
+        if (table.ordered, table.order_by) != (part.order is not None, part.order_by):
+            raise SchemaError(
+                f"the rows of table '{name}' are ordered by {table.order_by}, but by {part.order} in the schema: "
+                "decode what was made with this schema."
+            )
         if table.domain != part.schema.domain or table.parent != part.parent:
             raise SchemaError(
                 f"table '{name}' is over {table.domain} with the parent {table.parent}, but the schema describes "

@@ -12,6 +12,7 @@ from pgmest.data.linked import tree_order
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, percent_text
 from pgmest.schema.categorical import Categorical
+from pgmest.schema.date import Date
 from pgmest.schema.draft import DRAFT_OF_TABLES, HEADER, PRIVATE_MARK, DraftParts, drafted, located
 from pgmest.schema.keyed_hash import place_within
 from pgmest.schema.linked.joins import Join, joins_of, numbered, repeated
@@ -89,6 +90,7 @@ def _table(
         yield f"parent: {quoted(join.parent)}"
         yield f"key: {_key(join)}"
         yield from _at_most(join)
+        yield from _order(join, computed, parts)
     else:
         yield f"key: {_names(own)}"
     yield from parts.file.splitlines()
@@ -123,6 +125,15 @@ def _at_most(join: Join) -> Iterator[str]:
     yield f"{PRIVATE_MARK}: A ROW OF {parent} HAS UP TO {most:,} ROWS; THIS LIMIT KEEPS {kept} OF ALL."
     yield "#   Say how many rows are plausible: more of them need more noise, fewer lose rows."
     yield f"at_most: {limit}"
+
+
+def _order(join: Join, computed: Mapping[str, str], parts: DraftParts) -> Iterator[str]:
+    """Yield a proposal to order the rows of one parent row, by their number or by a date, as comments."""
+    numbers = [column for column, form in computed.items() if "sequence" in form]
+    dates = [column.name for column in parts.described if isinstance(column, Date)]
+    if join.sizes.max(initial=0) > 1 and (by := [*numbers, *dates]):
+        yield f"# If the order of the rows of one row of {on_one_line(join.parent)} matters, uncomment this:"
+        yield f"# order: {quoted(by[0])}"
 
 
 def _counts(columns: Mapping[str, np.ndarray], children: Mapping[str, Join]) -> Iterator[tuple[str, str]]:

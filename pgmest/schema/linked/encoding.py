@@ -18,9 +18,11 @@ from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, percent_text
 from pgmest.schema.encoding import NOTICED, codes_of_pieces
+from pgmest.schema.grid import Grid
 from pgmest.schema.keyed_hash import checked_key, text_hashes
 from pgmest.schema.linked.keys import KeyColumn, KeySpace
 from pgmest.schema.linked.linking import BEYOND, FATES, FOLLOWED, LinkedRows, TableRows, link_rows
+from pgmest.schema.numerals import real_numbers
 
 if TYPE_CHECKING:
     from pgmest.schema.linked.schema import LinkedSchema, TableSchema
@@ -34,12 +36,14 @@ class ReadTables:
         codes: table -> its columns of codes, in the order of its schema.
         computed: table -> the columns that count rows or number them, as they are stated; empty if the table lacks one.
         rows: table -> its rows as linking sees them.
+        order: table -> the number of each row in the column that orders it; NaN for a missing one.
         texts: the text of each number of the root's keys.
     """
 
     codes: Mapping[str, list[np.ndarray]]
     computed: Mapping[str, Mapping[str, list[Values]]]
     rows: Mapping[str, TableRows]
+    order: Mapping[str, np.ndarray]
     texts: list[str]
 
     def linked(self, key: bytes) -> dict[str, LinkedRows]:
@@ -56,15 +60,33 @@ def encode(schema: LinkedSchema, tables: Mapping[str, Any], key: bytes | None) -
     key = checked_key(key)
     read = read_tables(schema, tables)
     found = read.linked(key)
-    made = {}
+    made: dict[str, LinkedTable] = {}
+    places: dict[str, np.ndarray] = {}  # of ordered tables: where each row has gone
     for name, part in schema.parts.items():
-        codes = [column[found[name].rows] for column in read.codes[name]]
-        shaped = codes or np.empty((len(found[name].rows), 0), dtype=np.int64)
+        rows, parent_rows = found[name].rows, found[name].parent_rows if part.parent else None
+        if parent_rows is not None and part.parent in places:
+            parent_rows = places[part.parent][parent_rows]
+        if part.order is not None and parent_rows is not None:
+            order = _ordered(part, read, rows, parent_rows)
+            rows, parent_rows = rows[order], parent_rows[order]
+            places[name] = np.argsort(order)
+        codes = [column[rows] for column in read.codes[name]]
+        shaped = codes or np.empty((len(rows), 0), dtype=np.int64)
         data = Dataset.from_codes(shaped, part.schema.domain, trusted=True)
-        parent_rows, at_most = (found[name].parent_rows, part.at_most) if part.parent else (None, None)
-        made[name] = LinkedTable(data, part.parent, parent_rows, at_most, part.schema.structural_zeros)
+        at_most = part.at_most if part.parent else None
+        zeros, ordered = part.schema.structural_zeros, part.order is not None
+        made[name] = LinkedTable(data, part.parent, parent_rows, at_most, zeros, ordered, part.order_by)
     _warn(found)
     return LinkedDataset(made, schema.rules, schema.protected)
+
+
+def _ordered(part: TableSchema, read: ReadTables, rows: np.ndarray, parent_rows: np.ndarray) -> np.ndarray:
+    """Return the order of rows by their parents, and of one parent by the column that orders them; ties as they are."""
+    keys = [read.order[part.name][rows], parent_rows]
+    if part.order_by is not None:
+        codes = dict(zip(part.schema.domain, read.codes[part.name], strict=True))
+        keys.insert(1, codes[part.order_by][rows])
+    return np.lexsort(keys)
 
 
 def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool = False) -> ReadTables:
@@ -76,14 +98,19 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool 
     spaces = {name: KeySpace(len(part.key)) for name, part in schema.parts.items()}
     own: dict[str, list[KeyColumn]] = {}
     above: dict[str, list[KeyColumn]] = {}
-    codes, stated = {}, {}
+    codes, stated, order = {}, {}, {}
     for name, part in schema.parts.items():
         own[name] = spaces[name].columns(part.key)
         above[name] = spaces[part.parent].columns(part.link) if part.parent else []
         there = column_names(tables[name]) if computed and name in tables else ()
         stated[name] = {column: [] for column in part.computed if column in there}
         if name in tables:
-            codes[name] = _read(part, tables[name], [*own[name], *above[name]], stated[name])
+            ordering: list[Values] = []
+            also = {part.order: ordering} if part.order is not None else {}
+            codes[name] = _read(part, tables[name], [*own[name], *above[name]], {**stated[name], **also})
+            if part.order in stated[name]:
+                stated[name][part.order] = ordering
+            order[name] = _numbers_of(part, ordering)
     numbers, texts = _numbers(schema, spaces, own, above)
     if schema.root not in tables:  # it has no columns: its rows are those that others name
         codes[schema.root] = []
@@ -94,7 +121,22 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool 
         link = numbers[part.parent][name] if part.parent else None
         keyed = [column.row_keys(held) for column, held in zip(part.schema.columns, codes[name], strict=True)]
         rows[name] = TableRows(part.parent, own_numbers, link, part.at_most, keyed, _wanted(part, codes[name]))
-    return ReadTables(codes, stated, rows, texts)
+    return ReadTables(codes, stated, rows, order, texts)
+
+
+def _numbers_of(part: TableSchema, pieces: list[Values]) -> np.ndarray:
+    """Return the number of each value of the column that orders a table; NaN where there is none."""
+    column = next((one for one in part.schema.described if one.name == part.order), None)
+    found = [np.empty(0)]
+    for values in pieces:
+        if isinstance(column, Grid):
+            numbers, read = column.raw_numbers(values)
+        else:
+            known = real_numbers(values.where(~values.gaps))
+            numbers, read = np.zeros(len(values)), ~values.gaps
+            numbers[read], read[read] = known.numbers, ~known.unreadable
+        found.append(np.where(read, numbers, np.nan))
+    return np.concatenate(found)
 
 
 def _read(part: TableSchema, table: Any, keys: list[KeyColumn], stated: Mapping[str, list[Values]]) -> list[np.ndarray]:

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pgmest.data.linked import tree_order
+from pgmest.data.linked_rules import Older, Rule
 from pgmest.errors import DataError, listed
 from pgmest.schema.frame_types import FrameTypes
+from pgmest.schema.grid import Grid
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.linked.within import read_rules
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema, file_options
 
-FIELDS = ("key", "parent", "at_most", "columns", "constraints", "within", "file", "frame")
+FIELDS = ("key", "parent", "at_most", "order", "columns", "constraints", "within", "file", "frame")
 
 
 def read_linked(node: SchemaNode) -> LinkedSchema:
@@ -110,7 +112,7 @@ def _part(
 ) -> TableSchema:
     """Return what is public about one table."""
     parent = parents[name]
-    for only in ("at_most", "within") if parent is None else ():
+    for only in ("at_most", "order", "within") if parent is None else ():
         if only in fields:
             fields[only].fail("is about the rows of one parent row, but the table has no parent: add parent:.")
     if parent is not None and "at_most" not in fields:
@@ -121,7 +123,25 @@ def _part(
     schema = _flat(node, fields, columns)
     _check_keys(name, node, key, link, at_most, (*columns, *computed))
     rules = read_rules(fields["within"], name, schema, at_most) if "within" in fields else ()
-    return TableSchema(name, schema, key, parent, link, at_most, rules, computed, node.place)
+    order = _order(fields["order"], schema, computed, rules) if "order" in fields else None
+    return TableSchema(name, schema, key, parent, link, at_most, rules, computed, node.place, order)
+
+
+def _order(node: SchemaNode, schema: Schema, computed: Mapping[str, str | None], rules: Sequence[Rule]) -> str:
+    """Return the column by which the rows of one parent row are ordered."""
+    name = node.text()
+    if name in computed and computed[name] is None:
+        return name
+    ordered = [column.name for column in schema.columns if isinstance(column, Grid) and column.name in schema.domain]
+    numbered = [column for column, of in computed.items() if of is None]
+    if name not in ordered:
+        node.fail(
+            f"must be a column with an order, such as a date, a number or a column of type: sequence "
+            f"({listed([*ordered, *numbered]) or 'the table has none'}), not {node.shown}."
+        )
+    if any(isinstance(rule, Older) and rule.column == name for rule in rules):
+        node.fail(f"must not be '{name}', which a rule older: compares; order the rows by another column.")
+    return name
 
 
 def _columns(

@@ -38,6 +38,7 @@ class TableSchema:
         computed: the columns without codes -> the table whose rows they count (`type: count`); None for a column that
             numbers the rows of each parent row (`type: sequence`).
         place: where it is described, for errors.
+        order: the column by which the rows of one parent row are ordered; None if their order means nothing.
     """
 
     name: str
@@ -49,6 +50,12 @@ class TableSchema:
     rules: tuple[Rule, ...]
     computed: Mapping[str, str | None]
     place: str
+    order: str | None = None
+
+    @property
+    def order_by(self) -> str | None:
+        """The attribute whose codes never fall from row to row of one parent row; None if there is none."""
+        return self.order if self.order in self.schema.domain else None
 
     @property
     def keys(self) -> tuple[str, ...]:

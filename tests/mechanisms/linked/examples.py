@@ -36,9 +36,12 @@ def households(
     return LinkedDataset({"households": above, "persons": below}, rules)
 
 
-def random_families(generator: np.random.Generator, count: int, at_most: int) -> Families:
+def random_families(
+    generator: np.random.Generator, count: int, at_most: int, ordered: bool = False, rising: str | None = None
+) -> Families:
     """Return families with two attributes of a parent and two of a child."""
-    layout = Layout(Domain({"r": 2, "d": 3}), Domain({"a": 3, "b": 2}), ("households", "persons"), at_most)
+    domains = Domain({"r": 2, "d": 3}), Domain({"a": 3, "b": 2})
+    layout = Layout(*domains, ("households", "persons"), at_most, ordered, rising)
     sizes = generator.integers(at_most + 1, size=count)
     parents = np.column_stack([generator.integers(2, size=count), generator.integers(3, size=count), sizes])
     number = int(sizes.sum())

@@ -33,40 +33,44 @@ def brute_force(families: Families, clique: Clique) -> tuple[np.ndarray, np.ndar
     shape = tuple(layout.domain[name] for name in clique)
     lengths, averages = np.zeros(shape), np.zeros(shape)
     alike = len(clique) == 2 and layout.is_across(clique) and layout.place(clique[0]) == layout.place(clique[1])
+    alike = alike and not layout.ordered
     for g, size in enumerate(families.sizes):
         mine = families.children[families.first[g] : families.first[g] + size].tolist()
-        if not layout.is_across(clique):
+        if layout.ordered and layout.is_across(clique):
+            members = list(itertools.pairwise([*mine, None])) or [(None, None)]
+        elif not layout.is_across(clique):
             members = [(child, None) for child in mine] or [(None, None)]
         elif len(clique) == 1:
             members = [(None, child) for child in mine] if size > 1 else [(None, None)]
         else:
             members = [(mine[i], mine[j]) for i in range(size) for j in partners(size, i)] if size > 1 else []
             members = members or [(mine[0] if mine else None, None)]
-        counts = np.zeros(shape)
-        there = True
+        counts, present = np.zeros(shape), np.zeros(shape)
         for one, other in members:
-            cell = []
+            cell, there = [], True
             for name in clique:
                 kind, place = layout.kind(name), layout.place(name)
                 source = families.parents[g] if kind < 2 else one if kind == 2 else other
                 cell.append(source[place] if source is not None else layout.domain[name] - 1)
                 there = there and source is not None
             counts[tuple(cell)] += 1
+            present[tuple(cell)] += there
         averages += counts / counts.sum()
-        if there:
+        if present.any():
             if alike:
                 half = np.triu(counts, 1) + np.diag(np.diag(counts) / 2)
                 unit = half / np.linalg.norm(half)
                 lengths += unit + np.triu(unit, 1).T
             else:
-                lengths += counts / np.linalg.norm(counts)
+                lengths += present / np.linalg.norm(present)
     return lengths, averages
 
 
 @pytest.mark.parametrize("at_most", [1, 2, 4, 15])
 @pytest.mark.parametrize("seed", range(3))
-def test_tables_are_those_of_brute_force(at_most: int, seed: int) -> None:
-    families = random_families(np.random.default_rng(seed), 7, at_most)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_tables_are_those_of_brute_force(at_most: int, seed: int, ordered: bool) -> None:
+    families = random_families(np.random.default_rng(seed), 7, at_most, ordered)
     for clique in all_cliques(families.layout):
         groups = [np.arange(families.layout.domain[name]) for name in clique]
         lengths, averages = families.tables(clique, groups)
@@ -75,8 +79,9 @@ def test_tables_are_those_of_brute_force(at_most: int, seed: int) -> None:
         assert np.allclose(averages, wanted[1], atol=1e-6), clique
 
 
-def test_every_family_moves_lengths_and_averages_by_at_most_one() -> None:
-    layout = Layout(Domain({"r": 2}), Domain({"a": 2, "b": 2}), ("households", "persons"), 3)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_every_family_moves_lengths_and_averages_by_at_most_one(ordered: bool) -> None:
+    layout = Layout(Domain({"r": 2}), Domain({"a": 2, "b": 2}), ("households", "persons"), 3, ordered)
     codes = list(itertools.product(range(2), range(2)))
     longest: dict[Clique, float] = {}
     for size in range(4):
@@ -101,8 +106,9 @@ def test_every_family_moves_lengths_and_averages_by_at_most_one() -> None:
     assert min(longest.values()) == pytest.approx(1)  # the bound is met for every table
 
 
-def test_neighbors_differ_by_what_one_family_adds() -> None:
-    families = random_families(np.random.default_rng(3), 6, 4)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_neighbors_differ_by_what_one_family_adds(ordered: bool) -> None:
+    families = random_families(np.random.default_rng(3), 6, 4, ordered)
     for left_out in range(6):
         kept = np.arange(6) != left_out
         fewer = Families(families.layout, families.parents[kept], families.children[kept[families.owners]])
@@ -113,6 +119,15 @@ def test_neighbors_differ_by_what_one_family_adds() -> None:
             moved = np.triu(moved) if families.layout.are_alike(clique, groups) else moved
             assert np.linalg.norm(moved) <= 1 + 1e-9
             assert np.abs(more[1] - less[1]).sum() <= 1 + 1e-9
+
+
+def test_of_children_in_order_the_table_with_the_next_one_has_the_margin_of_all() -> None:
+    families = random_families(np.random.default_rng(4), 50, 6, ordered=True)
+    for one, other in itertools.product(families.layout.members, families.layout.others):
+        groups = [np.arange(families.layout.domain[name]) for name in (one, other)]
+        both = families.tables((one, other), groups)[1]
+        assert np.allclose(both.sum(axis=1), families.tables((one,), groups[:1])[1], atol=1e-6)
+        assert np.allclose(both.sum(axis=0), families.tables((other,), groups[1:])[1], atol=1e-6)
 
 
 def test_shares_sum_to_at_most_one_and_are_on_the_grid() -> None:

@@ -23,9 +23,10 @@ def targets_of(families: Families) -> dict[tuple[str, ...], Target]:
     return found
 
 
-def test_search_finds_the_tables_of_other_families() -> None:
+@pytest.mark.parametrize("ordered", [False, True])
+def test_search_finds_the_tables_of_other_families(ordered: bool) -> None:
     generator = np.random.default_rng(0)
-    true = random_families(generator, 400, 4)
+    true = random_families(generator, 400, 4, ordered)
     targets = targets_of(true)
     mixed = Families(true.layout, true.parents, generator.permutation(true.children))
     search = FamilySearch.of(mixed, targets, FamilyRules.of((), true.layout), generator)
@@ -37,14 +38,20 @@ def test_search_finds_the_tables_of_other_families() -> None:
     assert np.array_equal(made.sizes, true.sizes)
 
 
+ORDERS = {"no order": (False, None), "an order": (True, None), "rising codes": (True, "a")}
+
+
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("at_most", [4, 15])
-def test_no_step_raises_the_distance(seed: int, at_most: int) -> None:
+def test_no_step_raises_the_distance(seed: int, at_most: int, order: str) -> None:
     generator = np.random.default_rng(seed)
-    targets = targets_of(random_families(generator, 30, at_most))
-    search = FamilySearch.of(
-        random_families(generator, 30, at_most), targets, FamilyRules.of((), targets_layout(at_most)), generator
-    )
+    true, start = (random_families(generator, 30, at_most, *ORDERS[order]) for _ in range(2))
+    rules = FamilyRules.of((), true.layout)
+    start = rules.repaired(start, generator)
+    assert not rules.broken(start).any()
+    targets = targets_of(rules.repaired(true, generator))
+    search = FamilySearch.of(start, targets, rules, generator)
     distances = [search.distance]
     for _ in range(3):
         search._exchange()
@@ -53,14 +60,11 @@ def test_no_step_raises_the_distance(seed: int, at_most: int) -> None:
         distances.append(search.distance)
     assert (np.diff(distances) <= 1e-6).all()
     families = search.families
+    assert not rules.broken(families).any()
     recounted = FamilySearch.of(
         Families(families.layout, families.parents, families.children), targets, search.rules, generator
     )
     assert search.distance == pytest.approx(recounted.distance, rel=1e-6, abs=1e-6)
-
-
-def targets_layout(at_most: int):
-    return random_families(np.random.default_rng(0), 1, at_most).layout
 
 
 def test_rules_hold_after_repair_and_after_every_search() -> None:
