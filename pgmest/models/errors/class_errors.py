@@ -242,7 +242,9 @@ def _side_by_classes(side: Side, labels: np.ndarray) -> tuple[Side, np.ndarray] 
         roots = np.sqrt(member.sum(axis=1))
         return Side(of_class, np.diag(1 / roots)), member / roots[:, None]
     hidden = null_space(side.matrix, SMALLEST)
-    known = null_space((member @ hidden).T, SMALLEST).T if hidden.size else np.eye(len(member))
+    left = member @ hidden
+    left[np.abs(left) < SMALLEST] = 0.0  # as shares of the largest, rounding errors alone would have a rank
+    known = null_space(left.T, SMALLEST).T if hidden.size else np.eye(len(member))
     if not len(known):
         return None
     weights = known @ member @ side.inverse
