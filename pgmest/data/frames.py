@@ -130,7 +130,7 @@ def table_columns(frame: Any) -> list[str]:
     Raises:
         ArgumentError: `frame` is not a dataframe.
     """
-    return _narwhal(frame).collect_schema().names()
+    return _names(_narwhal(frame))
 
 
 def table_types(frame: Any) -> dict[str, str]:
@@ -193,8 +193,15 @@ def _narwhal(frame: Any) -> Any:
         raise DataError(f"the table has several columns of one name ({reason}); keep one of each.") from None
 
 
+def _names(table: Any) -> list[str]:
+    """Return the names of columns, without the types of those in memory: pandas looks at all objects for them."""
+    import narwhals as nw
+
+    return table.collect_schema().names() if isinstance(table, nw.LazyFrame) else table.columns
+
+
 def _selected(table: Any, names: list[str]) -> Any:
-    existing = table.collect_schema().names()
+    existing = _names(table)
     missing = [name for name in names if name not in existing]
     indexed = [name for name in missing if name in index_names(table.to_native())]
     if indexed:
