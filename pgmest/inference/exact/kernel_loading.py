@@ -21,6 +21,9 @@ from pgmest.tables.domain import Domain
 COMPILES = 4.0
 """The seconds of processor time that tell compiling kernels from loading them, which takes less."""
 
+LOOKS = 0.5
+"""The seconds between looks at the processor time."""
+
 
 @contextmanager
 def compile_notice() -> Iterator[None]:
@@ -37,7 +40,7 @@ def compile_notice() -> Iterator[None]:
     ended, started = threading.Event(), time.process_time()
 
     def watch() -> None:
-        while not ended.wait(0.5):
+        while not ended.wait(LOOKS):
             if time.process_time() - started >= COMPILES:
                 return _say_once(text)
 

@@ -12,7 +12,8 @@ from pgmest.inference.exact.kernel_loading import compile_notice
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr(kernel_loading, "COMPILES", 0.3)
+    monkeypatch.setattr(kernel_loading, "COMPILES", 0.2)
+    monkeypatch.setattr(kernel_loading, "LOOKS", 0.05)
     kernel_loading._say_once.cache_clear()
     yield
     kernel_loading._say_once.cache_clear()
@@ -27,12 +28,12 @@ def compute(seconds: float) -> None:
 def test_compiling_is_said_once(capfd):
     for _ in range(2):
         with compile_notice():
-            compute(0.3)
-            time.sleep(1.1)  # two looks at the processor's clock
+            compute(0.2)
+            time.sleep(0.15)  # looks at the processor's clock
     assert capfd.readouterr().err.count("compiling its kernels") == 1
 
 
 def test_waiting_is_not_taken_for_compiling(capfd):
     with compile_notice():
-        time.sleep(1.6)
+        time.sleep(0.5)
     assert capfd.readouterr().err == ""
