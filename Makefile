@@ -35,6 +35,9 @@ demo: $(VENV)/.installed-plot $(VENV)/.kernels
 # A worker has one core: threads of OpenBLAS that wait for work would keep the others busy.
 test search: export OPENBLAS_NUM_THREADS ?= 1
 
+# Some containers forbid bytecode: each process of a test would then compile the whole package, for 2 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 test: $(VENV)/.installed-dev $(VENV)/.kernels
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
