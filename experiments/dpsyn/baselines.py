@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -49,19 +49,28 @@ class ViewsCell:
         return f"priview-{self.method.replace(', ', '-').replace(' ', '-')}-{self.epsilon:g}-{self.seed}"
 
     def row(self) -> dict[str, Any]:
-        """The mean total-variation error of the marginals, whose negative cells were set to 0."""
+        """The mean total-variation error of the marginals, whose negative cells were set to 0.
+
+        For views also that of the marginals of which each pair is in a view, and the share of these.
+        """
         data, rng = load(TABLE), np.random.default_rng(self.seed)
+        views: list[set[str]] = []
         if self.method in VIEWS:
             mechanism = PriView(
                 epsilon=self.epsilon, delta=0, max_cells=2**8, backend="simulation", **VIEWS[self.method]
             )
             made = mechanism.fit(data, seed=self.seed, progress=False)
             found = [made.project(clique).values for clique in marginals()]
+            views = [set(view) for view in made.model.cliques]
         else:
             answer = direct if self.method == DIRECT else Fourier()
             found = [answer(data, clique, self.epsilon, rng) for clique in marginals()]
         errors = [error(one, data.project(clique).values) for one, clique in zip(found, marginals(), strict=True)]
-        return {"method": self.method, "epsilon": self.epsilon, "seed": self.seed, "error": float(np.mean(errors))}
+        row = {"method": self.method, "epsilon": self.epsilon, "seed": self.seed, "error": float(np.mean(errors))}
+        if not views:
+            return row
+        covered = np.array([all_pairs_in(clique, views) for clique in marginals()])
+        return row | {"covered": float(covered.mean()), "error_covered": float(np.mean(np.array(errors)[covered]))}
 
 
 @functools.cache
@@ -71,6 +80,11 @@ def marginals() -> tuple[Clique, ...]:
     return tuple(
         tuple(names[place] for place in np.sort(rng.choice(len(names), WAYS, replace=False))) for _ in range(MARGINALS)
     )
+
+
+def all_pairs_in(clique: Clique, views: Sequence[set[str]]) -> bool:
+    """Return whether each pair of the attributes is in some view."""
+    return all(any(view.issuperset(pair) for view in views) for pair in combinations(clique, 2))
 
 
 def error(found: np.ndarray, truth: np.ndarray) -> float:

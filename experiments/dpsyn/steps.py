@@ -58,7 +58,7 @@ def runs(how: Run) -> dict[str, Runs]:
 
 def scores(how: Run) -> None:
     """The three scores against epsilon."""
-    _figure(how, "scores", lambda rows: rows.drop(columns="error", errors="ignore").drop_duplicates())
+    _figure(how, "scores", _with_the_last_error)
 
 
 def convergence(how: Run) -> None:
@@ -88,6 +88,14 @@ def _figure(how: Run, name: str, shape: Callable[[pd.DataFrame], pd.DataFrame]) 
     how.write_table(f"{FOLDER}/{name}", table)
     getattr(figures, name)(table, how.results / FOLDER / f"{name}.png")
     report.write(how)
+
+
+def _with_the_last_error(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each run, with the error of its tables in the last iteration where that was kept."""
+    last = rows.dropna(subset="error").groupby("run")["error"].last() if "error" in rows else pd.Series(dtype=float)
+    table = rows.drop(columns="error", errors="ignore").drop_duplicates()
+    known = table["last_error"] if "last_error" in table else float("nan")
+    return table.assign(last_error=table["run"].map(last).fillna(known))
 
 
 def _by_iteration(rows: pd.DataFrame) -> pd.DataFrame:

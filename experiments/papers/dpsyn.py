@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from experiments.dpsyn import baselines, cells
-from experiments.papers.entry import FACTOR, algorithm, count, impossible, statement
+from experiments.papers.entry import FACTOR, MOST, algorithm, count, impossible, statement
 from experiments.papers.paper import Paper, runs_of, steps_of
 from experiments.papers.reading import median, rows
 
@@ -42,6 +42,23 @@ def _score(table: str, score: str, method: str = PUBLISHED) -> Callable[[], tupl
     return found
 
 
+def _gum_is_far(score: str) -> Callable[[], str]:
+    """How far GUM as published ends from its tables, by epsilon, and the score with our form of GUM."""
+
+    def said() -> str:
+        table = rows("dpsyn/scores.csv", table="fire")
+        left = table[table["method"] == PUBLISHED].groupby("epsilon")["last_error"].median()
+        rising = table[table["method"] == OURS].groupby("epsilon")[score].median()
+        far = ", ".join(f"{value:.3f} at {epsilon:g}" for epsilon, value in left.items())
+        ours = ", ".join(f"{value:,.0f} at {epsilon:g}" for epsilon, value in rising.items())
+        return (
+            f"after {2 * cells.GUM_ITERATIONS} iterations GUM as published is still away from its tables (mean total "
+            f"variation {far}); with our form of GUM and the same tables the score rises: {ours}"
+        )
+
+    return said
+
+
 def _last_errors() -> pd.DataFrame:
     """Of each method (column) and seed (row) the error in its last iteration."""
     table = rows("dpsyn/convergence.csv")
@@ -62,7 +79,7 @@ def _gum_against_flows() -> tuple[str, bool, list[float]]:
     text = (
         f"after {2 * cells.GUM_ITERATIONS} iterations GUM as published is at {medians[PUBLISHED]:.4f}, flows are at "
         f"{medians[cells.FLOWS_LONG]:.4f}; "
-        + "".join(f"with a slower {one} decay of its alpha GUM is at {error:.4f}, " for one, error in slow.items())
+        + f"with slower decays of its alpha {', '.join(f'{e:.4f} ({one})' for one, e in slow.items())}, "
         + f"with an alpha that begins at 1 at {best:.4f} at best"
     )
     ratios = (found[PUBLISHED] / found[cells.FLOWS_LONG]).tolist()
@@ -70,21 +87,23 @@ def _gum_against_flows() -> tuple[str, bool, list[float]]:
 
 
 def _step_decay() -> tuple[str, bool]:
-    """The least error of each schedule over the rates that were tried."""
+    """Each schedule at its best rate of those that were tried, with an alpha of 1 and with the published one."""
     found = _last_errors()
-    medians, slow = found.median(), _slow(found)
+    medians = found.median()
     raised = {
-        one: min(medians[name] for name in medians.index if name.startswith(f"{RAISED}, {one}"))
+        one: min((name for name in found if name.startswith(f"{RAISED}, {one}")), key=lambda name: medians[name])
         for one in cells.SCHEDULES
     }
-
-    def text(errors: dict[str, float]) -> str:
-        return ", ".join(f"{schedule.replace('_', ' ')} {value:.4f}" for schedule, value in errors.items())
-
-    said = f"alpha 1, best of three rates each: {text(raised)}"
-    if len(slow) > 1:
-        said += f"; alpha 0.2, slow decays: {text(slow)}"
-    return said, min(raised, key=lambda one: raised[one]) == "step"
+    slow = {one: f"{PUBLISHED}, {one} {rate:g}" for one, rate in cells.SMALL_RATES.items()}
+    settings = {"alpha 1, best of three rates each": raised, "alpha 0.2, slow decays": slow}
+    said, holds = [], []
+    for what, names in settings.items():
+        if not set(names.values()) <= set(found):
+            continue
+        best = min(names, key=lambda one: medians[names[one]])
+        said.append(f"{what}: " + ", ".join(f"{one.replace('_', ' ')} {medians[names[one]]:.4f}" for one in names))
+        holds.append(found[names["step"]].min() <= found[names[best]].max())
+    return "; ".join(said), bool(sum(holds) >= MOST * len(holds))
 
 
 def _copies_help() -> tuple[str, bool, list[float]]:
@@ -113,6 +132,20 @@ def _views(method: str, others: Sequence[str], nearly: float = 1.0) -> Callable[
         return "; ".join(parts), bool((medians[method] <= nearly * best).all()), ratios.tolist()
 
     return found
+
+
+def _uncovered() -> str:
+    """With random views, the error of the marginals of which each pair is in a view."""
+    random = rows("dpsyn/priview.csv", method=baselines.RANDOM).groupby("epsilon")
+    design = rows("dpsyn/priview.csv", method=baselines.ENTROPY).groupby("epsilon")["error"].median()
+    covered, error = random["covered"].median().median(), random["error_covered"].median()
+    said = ", ".join(
+        f"{value:.4f} at {epsilon:g} ({value / design[epsilon]:.2f} times)" for epsilon, value in error.items()
+    )
+    return (
+        f"random views leave pairs of attributes out: for the {covered:.0%} of the marginals of which each pair is in "
+        f"a view the error is {said}"
+    )
 
 
 def _two_laplace() -> tuple[str, bool]:
@@ -211,8 +244,8 @@ PAPER = Paper(
             "often similar performance",
             _views(baselines.RANDOM, (baselines.ENTROPY,), nearly=FACTOR),
             REPORT,
-            because="random views leave a sixth of the pairs out, which shows where there is little noise",
-            tested="tests/experiments/test_dpsyn.py::test_random_views_leave_pairs_out",
+            because=_uncovered,
+            tested="python -m experiments.papers dpsyn --step priview",
         ),
         statement(
             "section 3.2",
@@ -251,7 +284,10 @@ PAPER = Paper(
             "sections 5.3, 5.4",
             "the pipeline: combine, recode, refine, map, learn",
             "experiments/dpsyn/pipeline.py: measure",
-            ["tests/transforms/test_transform.py::test_rare_values_become_one"],
+            [
+                "tests/experiments/test_dpsyn.py::test_the_pipeline_recodes_measures_and_undoes_it",
+                "tests/transforms/test_transform.py::test_rare_values_become_one",
+            ],
             because="the contestants' marginals are printed in examples only; ours follow the attributes' meaning",
             as_published=False,
         ),
@@ -269,8 +305,7 @@ PAPER = Paper(
                 "rises with epsilon",
                 _score("fire", score),
                 REPORT,
-                because="GUM as published is far from its tables after 40 iterations, the more the more they are: with "
-                "our form of GUM the score rises",
+                because=_gum_is_far(score),
                 tested="python -m experiments.papers dpsyn --step scores",
             )
             for what, score in (("density", "density"), ("range", "ranges"))

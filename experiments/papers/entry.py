@@ -15,6 +15,10 @@ KINDS = (REPRODUCED, DIFFERS, NOT_TRIED, CANNOT_BE)
 FACTOR = 1.25
 """Two numbers are the same when their ratio is at most this, either way: for every number of every paper."""
 
+MOST = 0.8
+"""A sentence about several settings is true if it holds in at least this share of them: for all of every paper."""
+NOT_FOUND = "cause not found"
+"""How a reason begins that names causes that were tested and refuted, and none that was not."""
 
 Because = str | Callable[[], str]
 
@@ -58,8 +62,8 @@ class Entry:
             FileNotFoundError or KeyError where the results are not there.
         file: the file that shows it, relative to the repository's root.
         because: why ours differs, or cannot be; a function where it names numbers of ours. It is shown only then:
-            nothing is added to "reproduced".
-        tested: the test, "path::name", or the command, "python -m ...", that shows that this is the cause.
+            nothing is added to "reproduced". It begins with `NOT_FOUND` where the causes that were tested are refuted.
+        tested: the test, "path::name", or the command, "python -m ...", that shows that this is the cause, or is not.
     """
 
     item: str
@@ -96,14 +100,24 @@ class Entry:
         return f"{CANNOT_BE}: {self.reason()}" if kind == CANNOT_BE else kind
 
     def reason(self) -> str:
-        """Why ours differs, or cannot be."""
-        return self.because if isinstance(self.because, str) else self.because()
+        """Why ours differs, or cannot be; empty where the results that would say it are not there."""
+        if isinstance(self.because, str):
+            return self.because
+        try:
+            return self.because()
+        except (FileNotFoundError, KeyError):
+            return ""
+
+    def has_cause(self) -> bool:
+        """Whether there is a cause that was tested and not refuted."""
+        reason = self.reason()
+        return bool(self.tested and reason) and not reason.startswith(NOT_FOUND)
 
     def _cause(self) -> str:
         reason = self.reason()
         if self.tested and reason:
             require_test(self.tested)
-            return f"{reason} (tested by `{self.tested}`)"
+            return reason.replace(NOT_FOUND, f"**{NOT_FOUND}**", 1) + f" (tested by `{self.tested}`)"
         return f"{reason} (**not tested**)" if reason else "**cause not known**"
 
 

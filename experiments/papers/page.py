@@ -6,11 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 
 from experiments.papers import tries
-from experiments.papers.entry import CANNOT_BE, DIFFERS, FACTOR, KINDS, NOT_TRIED, REPRODUCED, ROOT, Entry
+from experiments.papers.entry import (
+    CANNOT_BE,
+    DIFFERS,
+    FACTOR,
+    KINDS,
+    MOST,
+    NOT_FOUND,
+    NOT_TRIED,
+    REPRODUCED,
+    ROOT,
+    Entry,
+)
 from experiments.papers.paper import Paper
 
 PAGE = ROOT / "experiments" / "papers.md"
 LARGEST = 5
+OPEN = NOT_TESTED, UNKNOWN = ("differs, cause not tested", f"differs, {NOT_FOUND}")
 HEAD = f"""# The papers, item by item
 
 Made by `python -m experiments.papers` from the files in `experiments/results`; do not edit. Each algorithm, table and
@@ -23,13 +35,17 @@ figure of the papers that pgmest builds on: what the paper says, what comes out 
   seeds; a count is equal; what a sentence says is true of our numbers; an algorithm follows the paper to the letter,
   and the tests that are named hold it to that.
 - **{DIFFERS}**: everything else that was run. The cause is given with the test or the command that shows it to be the
-  cause, or is marked as not tested.
+  cause, or is marked as not tested. Where all causes that were tested are refuted, it says **{NOT_FOUND}**, which they
+  were, and with which numbers.
 - **{NOT_TRIED}**: there is no result.
 - **{CANNOT_BE}**: what it takes is not public.
 
-There is no other rule, and no entry has one of its own. The *ratio* is ours over the paper's, with its least and
-largest over the seeds. Where the paper says that one of two is the smaller, it is that one over the other, and above 1
-where the paper is not borne out. In each table what differs comes first.
+A sentence about several settings (budgets, draws, tables, random problems) is true where it holds in at least
+{MOST:.0%} of them, by the medians of the seeds; "in most cases" is more than half. A value is "the best" also where the
+ranges of the seeds do not tell it from the best one; "near", "slightly" and "similar" are within that factor of
+{FACTOR:g}. There is no other rule, and no entry has one of its own. The *ratio* is ours over the paper's, with its
+least and largest over the seeds. Where the paper says that one of two is the smaller, it is that one over the other,
+and above 1 where the paper is not borne out. In each table what differs comes first.
 """
 
 
@@ -45,12 +61,14 @@ def page(papers: Sequence[Paper]) -> str:
 
 def overview(papers: Sequence[Paper]) -> str:
     """Return the number of entries of each paper by verdict, and in all."""
-    heads = ["paper", *KINDS, "differs, cause not tested", "`--quick` takes, of one processor"]
+    heads = ["paper", *KINDS, *OPEN, "`--quick` takes, of one processor"]
     lines = ["## How many of each", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     seconds, total = tries.seconds_of(), Counter[str]()
     for paper in papers:
         found = Counter(entry.kind() for entry in paper.entries)
-        found["open"] = sum(entry.kind() == DIFFERS and not entry.tested for entry in paper.entries)
+        differing = [entry for entry in paper.entries if entry.kind() == DIFFERS]
+        found[NOT_TESTED] = sum(not entry.tested for entry in differing)
+        found[UNKNOWN] = sum(bool(entry.tested) and not entry.has_cause() for entry in differing)
         total += found
         lines.append(_counts(paper.short, found, _took(seconds.get(paper.key))))
     lines.append(_counts("all", total, ""))
@@ -58,7 +76,7 @@ def overview(papers: Sequence[Paper]) -> str:
 
 
 def _counts(name: str, found: Counter[str], took: str) -> str:
-    return f"| {' | '.join([name, *(str(found[kind]) for kind in (*KINDS, 'open')), took])} |"
+    return f"| {' | '.join([name, *(str(found[kind]) for kind in (*KINDS, *OPEN)), took])} |"
 
 
 def _took(seconds: int | None) -> str:

@@ -10,12 +10,12 @@ from experiments.figure_style import COLORS, legend, lines, panels, reference, s
 from experiments.papers.paper import Run, Runs
 from experiments.papers.prose import bullets
 from experiments.pgm_icml2019.figure1 import spread
-from experiments.pgm_icml2019.paths import AUTHORS, LISTS, METHODS, OURS, PAPERS, Path
+from experiments.pgm_icml2019.paths import AUTHORS, LISTS, METHODS, OURS, PAPERS, SMALLEST, Path
 from experiments.pgm_icml2019.published.algorithm2 import ITERATIONS as ITERATIONS_OF_THE_PAPER
 from experiments.stored_rows import table_of
 
 SEEDS, ITERATIONS = 5, 300
-SCAN = {"Algorithm 2, K / 10": 3000, "Algorithm 2, K / 100": 1000, OURS: 1000}
+SCAN = {"Algorithm 2, K / 10": 3000, "Algorithm 2, K / 100": 1000, OURS: 1000, SMALLEST: 1000}
 """Iterations of Algorithm 2 with smaller constants, one seed each."""
 LONG = 3000
 """Those of Algorithm 1 with the authors' line search."""

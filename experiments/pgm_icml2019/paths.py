@@ -24,7 +24,8 @@ from pgmest.workloads import Projectable
 
 PAPERS, OURS = "Algorithm 2, the paper's K", "Algorithm 2, our K"
 AUTHORS = "Algorithm 1, the authors' line search"
-SMALLER = {PAPERS: 1.0, "Algorithm 2, K / 10": 10.0, "Algorithm 2, K / 100": 100.0}
+SMALLEST = "Algorithm 2, K / 1000"
+SMALLER = {PAPERS: 1.0, "Algorithm 2, K / 10": 10.0, "Algorithm 2, K / 100": 100.0, SMALLEST: 1000.0}
 """By what the paper's K is divided."""
 
 METHODS = {

@@ -58,11 +58,11 @@ def table(name: str) -> Dataset:
 
 
 @functools.cache
-def workload(name: str, d: int, marginals: int = MARGINALS) -> Workload:
-    """Random d-way marginals, each attribute equally likely (section 5.1.1)."""
+def workload(name: str, d: int, marginals: int = MARGINALS, max_cells: float = MAX_CELLS) -> Workload:
+    """Random d-way marginals of at most `max_cells` cells, each attribute equally likely (section 5.1.1)."""
     domain = table(name).domain
     possible = math.comb(len(domain), d)
-    return random_kway(domain, d, min(marginals, possible), seed=SEED, max_cells=MAX_CELLS)
+    return random_kway(domain, d, min(marginals, possible), seed=SEED, max_cells=max_cells)
 
 
 @functools.cache

@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.papers.paper import Run
 from experiments.papers.prose import bullets
-from experiments.ppsyn import cells, problems
+from experiments.ppsyn import causes, cells, problems
 from experiments.ppsyn.cells import LEAKS, MECHANISMS, PUBLISHED
 
 HEAD = f"""# PPSyn: Figures 2 to 9, and what the leak is worth
@@ -86,6 +86,14 @@ Of the figure's lines each is the form of its group that is best in that setting
 """
 
 
+CAUSES = f"""## What the differences come from
+
+One thing is changed in each of these runs (`experiments/ppsyn/causes.py`): *to the letter* with AIM's candidates, with
+weights of 1 / sigma^2, or with models of 16 MB; our private `PPSyn` with every cell measured instead of sums over
+boxes; a workload of marginals of any size instead of at most {problems.MAX_CELLS:,} cells.
+"""
+
+
 def write(how: Run) -> None:
     """Write `ppsyn.md` from the tables that are there."""
     folder = how.results / "ppsyn"
@@ -97,8 +105,7 @@ def write(how: Run) -> None:
         if path.is_file():
             table = pd.read_csv(path)
             if name == "svm":
-                folds = [column for column in table if column.startswith("fold_")]
-                table = table.assign(rate=table[folds].mean(axis=1))
+                table = _with_rate(table).drop(columns="seed", errors="ignore")
             parts.append(f"## {title}\n\n{markdown(table, across, value)}\n")
             if picture:
                 parts.append(f"![{title}](ppsyn/{picture})\n")
@@ -111,19 +118,45 @@ def write(how: Run) -> None:
     if (folder / "ranges.csv").is_file():
         parts.append(f"{EMPTY}\n{emptiness(pd.read_csv(folder / 'ranges.csv'))}\n")
     if (folder / "loans_eta.csv").is_file():
-        table = pd.read_csv(folder / "loans_eta.csv")
+        table = pd.read_csv(folder / "loans_eta.csv").fillna({"eta": cells.DEFAULT_ETA})
         parts.append("## Figures 7c and 8c: Loans, epsilon 0.5, to the letter, with three values of eta\n")
         parts += [markdown(table, "eta", value) + "\n" for value in ("workload_error", "ranges_3")]
     if (folder / "leak.csv").is_file():
         table = pd.read_csv(folder / "leak.csv")
         parts += [LEAK, markdown(table, "epsilon", "workload_error"), "\n" + finding(table)]
         parts.append("![The published algorithm with its leak closed](ppsyn/leak.png)\n")
+    if (folder / "causes.csv").is_file():
+        more = folder / "causes_svm.csv"
+        rates = _with_rate(pd.read_csv(more)) if more.is_file() else pd.DataFrame()
+        parts.append(tested_causes(pd.read_csv(folder / "causes.csv"), rates))
     how.write_report("ppsyn", "\n".join(parts))
+
+
+def _with_rate(table: pd.DataFrame) -> pd.DataFrame:
+    """With the mean rate over the folds."""
+    return table.assign(rate=table.filter(like="fold_").mean(axis=1))
+
+
+def tested_causes(table: pd.DataFrame, rates: pd.DataFrame) -> str:
+    """The runs in which one thing is changed, and Figure 6 at other budgets and with other seeds."""
+    usual, larger = (table[table["max_cells"] == some] for some in (problems.MAX_CELLS, causes.UNLIMITED))
+    ninth = usual["mechanism"].isin([PUBLISHED, *cells.PLAIN, causes.LARGER_PRIVMRF, cells.INDEPENDENT])
+    ninth &= (usual["table"] == "BR2000") & (usual["epsilon"] == cells.DIMENSION_EPSILON)
+    shown = [
+        ("Workload error, d = 3", usual[usual["d"] == 3], "epsilon", "workload_error"),
+        ("3-attribute ranges", usual[usual["d"] == 3], "epsilon", "ranges_3"),
+        ("Figure 9, the others as published", usual[ninth], "d", "workload_error"),
+        ("Figure 9, the errors of the models, without drawing records", usual[ninth], "d", "model_error"),
+        ("Figure 9, workloads of marginals of any size", larger, "d", "workload_error"),
+        ("Figure 6 at other budgets and with other seeds", rates, "epsilon", "rate"),
+    ]
+    parts = [f"**{title}**\n\n{markdown(some, by, value)}\n" for title, some, by, value in shown if len(some)]
+    return "\n".join([CAUSES, *parts])
 
 
 def markdown(table: pd.DataFrame, across: str, value: str) -> str:
     """Medians, a row for each table and mechanism, a column for each value of `across`."""
-    known = ["real records", *LEAKS, cells.LETTER, *cells.PLAIN, *MECHANISMS, cells.INDEPENDENT]
+    known = ["real records", *LEAKS, cells.LETTER, *cells.VARIANTS, *cells.PLAIN, *MECHANISMS, cells.INDEPENDENT]
     order = {name: place for place, name in enumerate(known)}
     medians = table.groupby(["table", "mechanism", across])[value].median().unstack(across)
     medians = medians.loc[sorted(medians.index, key=lambda key: (key[0], order[key[1]]))]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.papers.paper import Run, Runs
-from experiments.ppsyn import cells, figures, problems, report, scores
+from experiments.ppsyn import causes, cells, figures, problems, report, scores
 from experiments.ppsyn.marginal_partition import merging_steps, reconstruction_error, required_budget
 
 FOLDER = "ppsyn"
@@ -50,6 +50,8 @@ def runs(how: Run) -> dict[str, Runs]:
         "letter": list(cells.letter(seeds, how.quick)),
         "loans_eta": list(cells.loans_etas(seeds, how.quick)),
         "leak": [*leaks, *beside],
+        "causes": list(causes.runs(how.quick)),
+        "causes_svm": list(causes.support_vectors(how.quick)),
     }
     return {name: Runs(FOLDER, of, tuple(f"{FOLDER}/{one}" for one in found)) for name, of in found.items()}
 
@@ -91,6 +93,15 @@ def figure_9(how: Run) -> None:
 def leak(how: Run) -> None:
     """The published algorithm with its leak closed, beside it, AIM and the private PPSyn, from Figures 3 to 5."""
     _figure(how, "leak", figures.leaks)
+
+
+def tested_causes(how: Run) -> None:
+    """Runs with one thing changed, which show what differences come from."""
+    for name in ("causes", "causes_svm"):
+        table = how.table(runs(how)[name])
+        if not table.empty:
+            how.write_table(f"{FOLDER}/{name}", table)
+    report.write(how)
 
 
 def _figure(how: Run, name: str, draw: Callable[[pd.DataFrame, Path], object]) -> None:

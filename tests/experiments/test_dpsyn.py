@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pgmest as pg
-from experiments.dpsyn import baselines, noise
+from experiments.dpsyn import baselines, noise, steps
 from experiments.dpsyn.design import FIRE, FIRE30, Design
 from experiments.dpsyn.pipeline import measure
 from pgmest.evaluation import density_score
@@ -104,3 +105,24 @@ def test_random_views_leave_pairs_out():
         views = random_views(domain, list(domain), 2**8, len(design), np.random.default_rng(seed))
         assert sum(any(pair <= set(view) for view in views) for pair in pairs) < 0.9 * len(pairs)
     assert all(any(pair <= set(view) for view in design) for pair in pairs)
+
+
+def test_marginals_of_which_each_pair_is_in_a_view():
+    views = [{"a", "b", "c"}, {"b", "d"}]
+    assert baselines.all_pairs_in(("a", "b", "c"), views)
+    assert baselines.all_pairs_in(("b", "d"), views)
+    assert not baselines.all_pairs_in(("a", "b", "d"), views)
+
+
+def test_a_score_keeps_the_error_of_the_last_iteration():
+    """That of a run whose errors were kept, and that of the table among the results where they were not."""
+    rows = pd.DataFrame(
+        [("a", 1.0, 0.5, np.nan), ("a", 1.0, 0.2, np.nan), ("b", 2.0, np.nan, 0.3)],
+        columns=["run", "density", "error", "last_error"],
+    )
+    found = steps._with_the_last_error(rows)
+    assert found.to_dict("records") == [
+        {"run": "a", "density": 1.0, "last_error": 0.2}, {"run": "b", "density": 2.0, "last_error": 0.3},
+    ]  # fmt: skip
+    without = pd.DataFrame({"run": ["a"], "density": [1.0]})
+    assert np.isnan(steps._with_the_last_error(without)["last_error"].iloc[0])

@@ -90,6 +90,18 @@ def test_a_cause_that_is_not_tested_or_not_known_is_called_so():
     assert untested.verdict() == "differs: the table (**not tested**)"
 
 
+def test_a_difference_whose_tested_causes_are_refuted_is_counted_as_such():
+    reason = "cause not found; tested and refuted: a larger limit, 0.2 as well"
+    refuted = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because=lambda: reason, tested=HERE)
+    assert (
+        refuted.verdict()
+        == f"differs: **cause not found**; tested and refuted: a larger limit, 0.2 as well (tested by `{HERE}`)"
+    )
+    known = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because="a larger limit", tested=HERE)
+    assert [entry.has_cause() for entry in (refuted, known)] == [False, True]
+    assert "| X | 0 | 2 | 0 | 0 | 0 | 1 | - |" in page.page([Paper("x", "X", "A title", (), (refuted, known))])
+
+
 @pytest.mark.parametrize("tested", ["python -m experiments.nowhere", HERE + "_else"])
 def test_a_test_of_a_cause_must_exist(tested):
     with pytest.raises(AssertionError, match="experiments/papers names"):
@@ -133,8 +145,8 @@ def test_a_table_escapes_what_would_break_it_and_links_relative_to_the_page():
     assert "a \\| b" in shown
     assert "\\|\\|x\\|\\|" in shown
     assert "(results/pgm_figure1.md)" in shown
-    assert "| X | 1 | 1 | 0 | 1 | 1 | - |" in shown
-    assert "| all | 1 | 1 | 0 | 1 | 1 |  |" in shown
+    assert "| X | 1 | 1 | 0 | 1 | 1 | 0 | - |" in shown
+    assert "| all | 1 | 1 | 0 | 1 | 1 | 0 |  |" in shown
     lines = [line for line in shown.splitlines() if line.startswith("| Figure")]
     assert [line[2:10] for line in lines] == ["Figure 3", "Figure 2", "Figure 1"]
     assert all(line.count(" | ") == 6 for line in lines)
