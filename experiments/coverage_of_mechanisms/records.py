@@ -45,13 +45,13 @@ def rows(run: Run) -> list[dict[str, Any]]:
     triples = [q.clique for q in asked if q.query is slopes and q.clique and _varies(data, q.clique)]
     if not triples:
         return []
-    found, start = {COMBINED: Class(), NAIVE: Class()}, time.perf_counter()
+    found, start = {COMBINED: Class(), NAIVE: Class()}, time.process_time()
     try:
         tables = result.sample_tables(TABLES, seed=run.seed)
     except (PgmestError, AttributeError) as error:
         found[COMBINED].refused += [f"{type(error).__name__}: {error}"] * len(triples)
         tables = []
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     one = None if isinstance(result.model, LeastSquaresModel) else result.model.sample(seed=run.seed)
     for triple in triples:
         truth = regression(data.project(triple))[0]

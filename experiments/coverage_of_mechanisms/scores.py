@@ -122,9 +122,9 @@ def _judge(
     found: Class, question: Question, chosen: np.ndarray, data: pg.Dataset, model: Any, kind: Any, levels: bool
 ) -> float:
     """Ask one question, add its answers to those of its class, and return the seconds of its interval."""
-    start = time.perf_counter()
+    start = time.process_time()
     interval = pg.interval(model, question.query, question.clique, level=LEVEL, kind=kind)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     truth = question.exact(data).reshape(-1)[chosen]
     low, high = (end.values.reshape(-1)[chosen] for end in interval)
     others = np.full((len(OTHER_LEVELS), len(truth)), np.nan)

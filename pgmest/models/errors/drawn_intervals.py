@@ -12,7 +12,8 @@ import numpy as np
 from pgmest.errors import ArgumentError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.errors.class_errors import ClassErrorModel, classes_of
-from pgmest.models.errors.error_model import ErrorModel
+from pgmest.models.errors.error_model import MOST_NUMBERS, ErrorModel
+from pgmest.models.errors.plausible_tables import without_negative_counts
 from pgmest.models.intervals import Interval
 from pgmest.models.model_function import attributes_read, function_of_table
 from pgmest.models.protocol import EstimatedModel
@@ -122,7 +123,9 @@ def drawn_answers(
 
     answer = answered(table)
     if function:
-        differences = np.stack([answered(np.maximum(table + one, 0.0)).values for one in drawn]) - answer.values
+        batches = np.array_split(drawn, max(1, drawn.size // MOST_NUMBERS))
+        tables = (one for batch in batches for one in without_negative_counts(table + batch))
+        differences = np.stack([answered(one).values for one in tables]) - answer.values
     else:
         differences = np.stack([answered(one).values for one in drawn])
     differences = np.where(np.isfinite(differences), differences, 0.0)
