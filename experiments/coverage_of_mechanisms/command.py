@@ -2,7 +2,8 @@
 
 Fits that are missing are made and saved in build/coverage/fits, then the intervals of all fits are judged that have no
 rows yet. After a change of how intervals are made, --fresh judges again; it does not fit again, which --refit does.
-Rows are kept in build/coverage/rows; the rows of the committed table count as kept, too. --quick judges what --only
+Rows are kept in build/coverage/rows; the rows of the committed table count as kept, too, unless they are about an
+earlier version of the intervals (`scores.VERSION`), which the report then says. --quick judges what --only
 names, prints the coverage, and writes and keeps nothing. Set OPENBLAS_NUM_THREADS=1.
 """
 
@@ -60,7 +61,7 @@ def main() -> None:
         if options.fits:
             return None
         again = options.fresh or options.refit
-        make([run for run in chosen if again or not made(run)], judge, options.workers)
+        make([run for run in chosen if again or not _is_made(run)], judge, options.workers)
     return write(pd.DataFrame([{**asdict(run), **row} for run in every for row in made(run)]), RESULTS)
 
 
@@ -102,6 +103,12 @@ def _committed() -> dict[Run, list[dict[str, Any]]]:
         run = Run(*(row.pop(name) for name in ("table", "mechanism", "epsilon", "seed")))
         found[run].append(dict(row))
     return found
+
+
+def _is_made(run: Run) -> bool:
+    """Return whether a run was judged before with the intervals of today."""
+    rows = made(run)
+    return bool(rows) and all(row.get("version") == scores.VERSION for row in rows)
 
 
 def quick(chosen: Iterable[Run], kind: str, of_records: bool) -> None:

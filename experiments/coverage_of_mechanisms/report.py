@@ -11,8 +11,8 @@ import pandas as pd
 from experiments import figure_style
 from experiments.coverage_of_mechanisms.fits import EPSILONS, MAIN, ON_ALL, OTHERS
 from experiments.coverage_of_mechanisms.questions import CLASSES, COMBINED, MOST_ANSWERS, NAIVE, UNMEASURED
-from experiments.coverage_of_mechanisms.scores import LEVEL, OTHER_LEVELS
-from experiments.coverage_of_mechanisms.summaries import FEWEST, by_table, summary, with_ratios
+from experiments.coverage_of_mechanisms.scores import LEVEL, OTHER_LEVELS, VERSION
+from experiments.coverage_of_mechanisms.summaries import FEWEST, by_table, summary
 from experiments.coverage_of_mechanisms.tables import ALL, HOSTILE, PARTS
 from pgmest._base.files import atomic_path, write_atomically
 
@@ -35,7 +35,7 @@ random.
   The target is {LEAST_TABLE:.0%}.
 - *Present*: the share among cells that hold a record. Most cells of most tables are empty, and easy to hold.
 - *Width*: the mean width over that of an oracle that knows how far the model's answers are off: twice 1.96 times the
-  root mean square of their errors, over the answers of the class after the same fit; the geometric mean over tables.
+  root mean square of their errors, over the answers of the class and all seeds; the geometric mean over tables.
   The oracle gives every answer of a class the same width, so that better than 1 is possible where some are surer than
   others. The target is {WIDE} where the class was measured, and {WIDE_UNMEASURED} where it was not.
 - *Next*: the median milliseconds of a question after the first.
@@ -49,9 +49,14 @@ def write(rows: pd.DataFrame, folder: Path) -> None:
     with atomic_path(folder / "coverage_mechanisms.csv") as path:
         rows.to_csv(path, index=False, float_format="%.5g")
     write_atomically(folder / "coverage_mechanisms.md", "\n".join(_lines(rows)) + "\n")
-    parts = _of(rows, MAIN, PARTS)
+    parts = _of(rows[_current(rows)], MAIN, PARTS)
     if len(parts):
         _draw(parts, folder / "coverage_mechanisms.png")
+
+
+def _current(rows: pd.DataFrame) -> pd.Series:
+    """Return which rows are about intervals as they are made today."""
+    return rows["version"] == VERSION if "version" in rows else pd.Series(False, index=rows.index)
 
 
 def _of(rows: pd.DataFrame, mechanisms: object, tables: object) -> pd.DataFrame:
@@ -60,14 +65,20 @@ def _of(rows: pd.DataFrame, mechanisms: object, tables: object) -> pd.DataFrame:
 
 def _lines(rows: pd.DataFrame) -> Iterator[str]:
     yield HEAD
+    earlier, rows = rows[~_current(rows)], rows[_current(rows)]
     parts, whole = _of(rows, MAIN, PARTS), _of(rows, ON_ALL, ALL)
     others, hostile = _of(rows, OTHERS, PARTS), _of(rows, MAIN, HOSTILE)
     if len(parts):
-        yield f"Tables of up to seven attributes: {', '.join(PARTS)}. Seeds: {parts['seed'].nunique()}."
+        yield f"Tables of up to seven attributes: {', '.join(PARTS)}. {_seeds(parts)}"
         yield from ("", *_counted(parts), "", *_table(parts), "", "![held over nominal](coverage_mechanisms.png)")
     yield from ("", "The classes:", "", *(f"- *{name}*: {text}." for name, text in CLASSES.items()))
     if len(whole):
         yield from ("", "## Tables with all their attributes", "", *_counted(whole), "", *_table(whole))
+    before = _of(earlier, ON_ALL, ALL)
+    if len(before) and not len(whole):
+        yield from ("", "## Tables with all their attributes, by earlier intervals", "")
+        yield "Made before the intervals became as they are today; not measured again since."
+        yield from ("", *_table(before))
     if len(others):
         yield from ("", "## Other mechanisms", "", "With the estimators of their papers.", "", *_table(others))
     if len(hostile):
@@ -89,6 +100,14 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
     )
     for name, group in first:
         yield f"| {name} | {group.median():.2f} | {group.max():.2f} |"
+
+
+def _seeds(rows: pd.DataFrame) -> str:
+    """Say how many runs of each mechanism there are on a table."""
+    runs = rows.drop_duplicates(["mechanism", "table", "epsilon", "seed"]).groupby("mechanism", sort=False)
+    kinds = runs.apply(lambda own: len(own) / len(own.drop_duplicates(["table", "epsilon"])), include_groups=False)
+    told = ", ".join(f"{name} {mean:.3g}" for name, mean in kinds.items())
+    return f"Runs on each table and budget, with noise of their own: {told}."
 
 
 def _misses(table: pd.DataFrame) -> pd.DataFrame:
@@ -156,7 +175,7 @@ def _of_hostile(rows: pd.DataFrame) -> Iterator[str]:
     names = [name for name in CLASSES if name in set(rows["class"])]
     yield f"| table | mechanism | {' | '.join(names)} |"
     yield f"|---|---|{'---:|' * len(names)}"
-    table = by_table(with_ratios(rows), ["mechanism", "class"])
+    table = by_table(rows, ["mechanism", "class"])
     for (place, mechanism), group in table.groupby(["table", "mechanism"], sort=False):
         held = group.set_index("class")["held"].reindex(names)
         texts = ("" if np.isnan(one) else f"**{one:.0%}**" if one < LEAST_TABLE else f"{one:.0%}" for one in held)

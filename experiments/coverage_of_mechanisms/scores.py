@@ -14,11 +14,14 @@ import pgmest as pg
 from experiments.coverage_of_mechanisms.fits import Run, saved
 from experiments.coverage_of_mechanisms.questions import Question, judged, questions
 from experiments.coverage_of_mechanisms.tables import data_of
+from pgmest.models.errors.drawn_intervals import drawn_answers
 
 LEVEL, OTHER_LEVELS = 0.95, (0.5, 0.8, 0.9, 0.99)
 REACH = 1.959964
 CLOSE = 1e-6
 """An interval holds the truth if it is at most this far outside, in counts."""
+VERSION = 2
+"""Of the intervals: a row of an earlier version is about intervals as they were, and is made again."""
 PRESENT = 0.5
 """Cells with a true count above this are judged apart, too."""
 
@@ -62,6 +65,7 @@ class Class:
             "next": float(np.median(self.seconds)) if self.seconds else 0.0,
             "kind": "; ".join(sorted(self.kinds)),
             "note": self.refused[0][:120] if self.refused else "",
+            "version": VERSION,
         }
 
 
@@ -128,8 +132,12 @@ def _judge(
     truth = question.exact(data).reshape(-1)[chosen]
     low, high = (end.values.reshape(-1)[chosen] for end in interval)
     others = np.full((len(OTHER_LEVELS), len(truth)), np.nan)
+    drawn = drawn_answers(model, question.query, question.clique) if levels and interval.kind == "errors" else None
     for place, level in enumerate(OTHER_LEVELS if levels else ()):
-        other = pg.interval(model, question.query, question.clique, level=level, kind=kind)
+        if drawn is None:
+            other = pg.interval(model, question.query, question.clique, level=level, kind=kind)
+        else:
+            other = drawn.interval(level, "table")
         others[place] = holds(truth, *(end.values.reshape(-1)[chosen] for end in other))
     found.parts.append(np.vstack([truth, low, high, question.exact(model).reshape(-1)[chosen], others]))
     found.kinds[f"{interval.kind}, {interval.basis}"] += 1

@@ -14,27 +14,27 @@ FEWEST = 30
 """A table with fewer answers of a class than this is not called the worst."""
 
 
-def with_ratios(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with the ratios of their widths to those of an oracle that knows the errors of a class."""
+def by_table(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each combination of the keys and each table: means over seeds, and ratios to an oracle's width.
+
+    The oracle knows how large the errors of a class are on a table, over all seeds.
+    """
     rows = rows[rows["answers"] > 0].copy()
     for mark in ("", " present"):
-        oracle = 2 * REACH * rows[f"rms{mark}"]
-        rows[f"ratio{mark}"] = np.maximum(rows[f"width{mark}"], 1e-9) / np.maximum(oracle, 1e-9)
-    return rows
-
-
-def by_table(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each combination of the keys and each table, the mean over seeds and what is left out."""
-    rows = rows.assign(ratio=np.log(rows["ratio"]), **{"ratio present": np.log(rows["ratio present"])})
-    numbers = ["held", "held present", "below", "above", "ratio", "ratio present", "next"]
+        rows[f"square{mark}"] = np.square(rows[f"rms{mark}"])
+    numbers = ["held", "held present", "below", "above", "next", "width", "width present", "square", "square present"]
     groups = rows.groupby([*keys, "table"], sort=False)
-    return groups[numbers].mean().join(groups[["answers", "present", "refused"]].sum()).reset_index()
+    found = groups[numbers].mean().join(groups[["answers", "present", "refused"]].sum()).reset_index()
+    for mark in ("", " present"):
+        oracle = 2 * REACH * np.sqrt(found[f"square{mark}"])
+        found[f"ratio{mark}"] = np.log(np.maximum(found[f"width{mark}"], 1e-9) / np.maximum(oracle, 1e-9))
+    return found
 
 
 def summary(rows: pd.DataFrame, keys: Sequence[str] = ("mechanism", "epsilon", "class")) -> pd.DataFrame:
     """Return a row for each combination of the keys, tables weighted evenly."""
     found = []
-    for key, group in by_table(with_ratios(rows), keys).groupby(list(keys), sort=False):
+    for key, group in by_table(rows, keys).groupby(list(keys), sort=False):
         large = group[group["answers"] >= FEWEST]
         worst = large.loc[large["held"].idxmin()] if len(large) else None
         found.append(

@@ -1,6 +1,7 @@
 """The classes of questions, the scores and the sums of the coverage experiment, by hand on small tables."""
 
 import json
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -130,6 +131,31 @@ def test_tables_count_alike_whatever_their_answers(tmp_path):
     assert table["worst table"].tolist() == ["fire"]
     both = [_row("titanic", 1.0, 9, oracle), _row("titanic", 0.0, 9, oracle, seed=1), _row("fire", 1.0, 9, oracle)]
     assert summary(pd.DataFrame(both))["held"].tolist() == pytest.approx([0.75])
+
+
+def test_the_oracle_knows_the_errors_of_all_seeds():
+    oracle = 2 * scores.REACH
+    seeds = [_row("titanic", 1.0, 9, oracle * width, seed=seed, rms=rms) for seed, width, rms in ((0, 4, 1), (1, 6, 7))]
+    assert summary(pd.DataFrame(seeds))["ratio"].tolist() == pytest.approx([1.0])
+
+
+def test_rows_of_earlier_intervals_are_shown_apart(tmp_path):
+    rows = [_row("titanic", 0.95, 100, 1.0), _row("fire", 0.123, 100, 1.0, version=scores.VERSION - 1)]
+    rows.append(_row("adult (all)", 0.789, 100, 1.0, version=math.nan))
+    write(pd.DataFrame(rows), tmp_path)
+    text = (tmp_path / "coverage_mechanisms.md").read_text()
+    assert "12.3" not in text
+    now, before = text.split("by earlier intervals")
+    assert "95.0" in now
+    assert "**78.9**" in before
+    assert "78.9" not in now
+
+
+def test_runs_of_earlier_intervals_are_judged_again(monkeypatch):
+    run = next(fits.runs(1))
+    for version, made in ((scores.VERSION, True), (scores.VERSION - 1, False)):
+        monkeypatch.setattr(command, "made", lambda run, version=version: [{"class": "cells", "version": version}])
+        assert command._is_made(run) == made
 
 
 def test_the_report_marks_what_misses(tmp_path):
