@@ -26,6 +26,10 @@ MOVED_SHARE, MOST_DEVIATIONS = 0.05, 4.0
 records, and by more than this many standard deviations of their noise."""
 
 
+REDRAWS = 5
+"""The number of times that records get other codes, for each rule in turn, until they break none."""
+
+
 def check_possible(rules: Sequence[Rule], domain: Domain) -> None:
     """Check that rules fit the domain and leave a possible record, before a budget is spent.
 
@@ -79,6 +83,78 @@ def possible_records(records: Dataset, rules: Sequence[Rule]) -> Dataset:
         names = records.domain.clique(rule.attributes)
         broken |= np.asarray(rule.mask(records.domain))[tuple(np.asarray(records.column(name)) for name in names)]
     return records if broken.all() or not broken.any() else records.take(~broken)
+
+
+def with_possible_codes(records: Dataset, rules: Sequence[Rule], generator: np.random.Generator) -> Dataset:
+    """Return records that break no rule: those that break one get other codes of its attributes.
+
+    A record takes the code of one attribute, chosen at random, from a random possible record that agrees with it on the
+    rule's other attributes. Records that break a rule still are replaced by possible ones.
+
+    Args:
+        records: the records.
+        rules: the structural zeros, which leave a possible record.
+        generator: the random generator.
+    """
+    columns = [np.array(column) for column in records.columns]
+    domain = records.domain
+    wrong = _breaking(columns, domain, rules)
+    possible = [column[~wrong] for column in columns]
+    for _ in range(REDRAWS if wrong.any() and not wrong.all() else 0):
+        for rule in rules:
+            axes = domain.axes(domain.clique(rule.attributes))
+            rows = np.flatnonzero(_breaking(columns, domain, [rule]))
+            first = generator.permuted(np.tile(axes, (len(rows), 1)), axis=1)
+            for choice in range(len(axes)):
+                for axis in axes:
+                    left = rows[first[:, choice] == axis]
+                    left = left[_breaking([column[left] for column in columns], domain, [rule])]
+                    _take_code(columns, possible, left, axis, [other for other in axes if other != axis], generator)
+    left = np.flatnonzero(_breaking(columns, domain, rules))
+    if len(left):
+        if not len(possible[0]):
+            possible = list(_any_possible(domain, rules, len(left)).columns)
+        drawn = generator.integers(len(possible[0]), size=len(left))
+        for column, other in zip(columns, possible, strict=True):
+            column[left] = other[drawn]
+    return Dataset.from_codes(columns, domain, trusted=True)
+
+
+def _breaking(columns: Sequence[np.ndarray], domain: Domain, rules: Iterable[Rule]) -> np.ndarray:
+    """Return which records break one of the rules."""
+    broken = np.zeros(len(columns[0]), dtype=bool)
+    for rule in rules:
+        axes = domain.axes(domain.clique(rule.attributes))
+        broken |= np.asarray(rule.mask(domain))[tuple(columns[axis] for axis in axes)]
+    return broken
+
+
+def _take_code(
+    columns: Sequence[np.ndarray],
+    possible: Sequence[np.ndarray],
+    rows: np.ndarray,
+    axis: int,
+    same: Sequence[int],
+    generator: np.random.Generator,
+) -> None:
+    """Give each of the records the code of an attribute that a random possible record with the same others has."""
+    key, wanted = np.zeros(len(possible[0]), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    for other in same:
+        both = np.concatenate([possible[other], columns[other][rows]])
+        names = np.unique(np.stack([np.concatenate([key, wanted]), both]), axis=1, return_inverse=True)[1].reshape(-1)
+        key, wanted = names[: len(key)], names[len(key) :]
+    order = np.argsort(key, kind="stable")
+    start, stop = (np.searchsorted(key[order], wanted, side=side) for side in ("left", "right"))
+    found = stop > start
+    donors = order[generator.integers(start[found], stop[found])]
+    columns[axis][rows[found]] = possible[axis][donors]
+
+
+def _any_possible(domain: Domain, rules: Sequence[Rule], count: int) -> Dataset:
+    """Return records that are drawn evenly from all possible ones."""
+    from pgmest.estimation.estimate import estimate
+
+    return estimate([], domain, total=1.0, structural_zeros=rules).sample(count, seed=0)
 
 
 def moved_share(model: Any, measurement: LinearMeasurement, name: str) -> float:

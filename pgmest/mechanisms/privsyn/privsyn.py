@@ -13,6 +13,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.estimation import estimate_measured, lifted, mergeable, tree_limit
 from pgmest.mechanisms.held_records import known_tables, model_with_invariants
 from pgmest.mechanisms.invariants import possible_total
+from pgmest.mechanisms.known_zeros import with_possible_codes
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     CELLS,
@@ -71,6 +72,9 @@ class PrivSyn(Mechanism):
     >>> result = PrivSyn(epsilon=1.0, delta=1e-9, backend="simulation").fit(data, seed=0)
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
+
+    With structural zeros, records that the synthesis leaves in impossible cells get other codes of these attributes, as
+    possible records have them.
 
     With a workload, the candidates are the pairs within its cliques.
 
@@ -169,4 +173,5 @@ class PrivSyn(Mechanism):
             return lifted(curator, transform, model)
         tables = consistent_tables(measured, domain, total=total)
         records = synthesize(tables, domain, max(1, round(total)), method=self.synthesis, seed=rng)
-        return model_with_invariants(transform.decode(records, rng), total, curator, rng)
+        records = with_possible_codes(transform.decode(records, rng), curator.structural_zeros, rng)
+        return model_with_invariants(records, total, curator, rng)
