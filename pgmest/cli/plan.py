@@ -27,7 +27,9 @@ give a public guess.
 For lamp, the plan assumes values as unequal, and dependences as frequent, as in typical tables of surveys, health and
 credit records. It has the expected error of each column and each pair of columns, the weakest dependence that is worth
 its cost, the number of pairs that are likely to be measured, the pairs that the budget cannot carry, and what would
-help. Runs on real tables had errors within a factor of 2 of the planned ones, on average over columns and pairs.
+help. Columns with a hierarchy have a line for each level, such as diagnosis@chapter, and tables with them a line for
+each level that --workload names, or for all. Runs on real tables had errors within a factor of 2 of the planned ones,
+on average over columns and pairs.
 
 Every other mechanism is rehearsed on made-up records, for at most --most-seconds. The output has, for each measured
 table, its cells, the standard deviation of the noise in records, the average number of records in a cell, and the share
@@ -97,16 +99,9 @@ def _run(options: argparse.Namespace) -> None:
     else:
         plan = rehearse(mechanism, domain, records, workload, time_limit=options.most_seconds, matters=matters or ())
     show(json.dumps(plan.to_json()) if options.json else plan)
-    if isinstance(mechanism, LAMP) and domain.hierarchies and not options.json:
-        show(LEVELS)
     if unit and not options.json:
         show(unit_in_words(unit))
 
-
-LEVELS = """
-The tables above are those of single values, also where the workload names levels, such as diagnosis@chapter. Tables of
-levels add up their counts, and have smaller errors in shares of the records."""
-"""The explanation of a plan for columns that have levels."""
 
 PLAN = Command(
     "plan",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pgmest.errors import plural
 from pgmest.mechanisms.duration import expected_seconds
 from pgmest.mechanisms.lamp.forecast import ExpectedTable
+from pgmest.mechanisms.lamp.level_forecast import expected_by_level
 from pgmest.mechanisms.lamp.plan_text import plan_lines
 from pgmest.mechanisms.lamp.remedies import TooWeak, forecast_of, likely, remedies, too_weak
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
@@ -58,6 +59,7 @@ class BudgetPlan:
         first_stddev: The standard deviation of the noise in the initial answers about each attribute.
         one_way: The error to expect of each one-way marginal.
         tables: The error to expect of each pair and triple of the workload if it is measured.
+        by_level: The same of attributes, pairs and triples at coarser levels of hierarchies.
         likely: The least and the largest number of tables that are likely to be measured.
         likely_error: The expected error of these tables on average; None if there are none.
         score_stddev: The standard deviation of the noise in a score (total variation).
@@ -78,6 +80,7 @@ class BudgetPlan:
     likely: tuple[int, int]
     likely_error: float | None
     score_stddev: float
+    by_level: tuple[ExpectedTable, ...] = ()
     emphasized: tuple[Clique, ...] = ()
     ahead: tuple[Clique, ...] = ()
     too_weak: tuple[TooWeak, ...] = ()
@@ -114,6 +117,7 @@ class BudgetPlan:
             "records_expected": self.records,
             "columns": [values(table) for table in self.one_way],
             "tables": [values(table) for table in self.tables],
+            **({"by_level": [values(table) for table in self.by_level]} if self.by_level else {}),
             "likely_measured": list(self.likely),
             "likely_error": self.likely_error,
             "score_error": self.score_stddev,
@@ -133,14 +137,17 @@ class BudgetPlan:
     __repr__ = __str__
 
 
-def budget_plan(mechanism: LAMP, domain: Domain, records: int, demand: WorkloadDemand) -> BudgetPlan:
+def budget_plan(
+    mechanism: LAMP, domain: Domain, records: int, demand: WorkloadDemand, asked: Iterable[Clique] = ()
+) -> BudgetPlan:
     """Return the plan for a table of a given size.
 
     Args:
         mechanism: The mechanism with its budget.
-        domain: The attributes.
+        domain: The attributes, whose codes are in the order of their trees.
         records: The assumed number of records, which is not read from the data.
         demand: The demand of the workload.
+        asked: The tables by level that the workload asks for.
     """
     forecast = forecast_of(mechanism, domain, demand, float(records))
     tables = list(forecast.expected.values())
@@ -150,6 +157,7 @@ def budget_plan(mechanism: LAMP, domain: Domain, records: int, demand: WorkloadD
         first_stddev={name: forecast.first.stddev(name) for name in demand.attributes},
         one_way=tuple(forecast.one_way.values()),
         tables=tuple(tables),
+        by_level=tuple(expected_by_level(forecast, asked).values()),
         likely=likely(forecast),
         likely_error=forecast.likely_error,
         score_stddev=forecast.score_stddev / (2 * records),

@@ -40,6 +40,7 @@ from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.unprotected import check_names
+from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain, as_domain
 
 FRACTION = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
@@ -186,7 +187,10 @@ class LAMP(Mechanism):
         count = at_least("records", records, 1)
         items = None if workload is None else with_unnamed(known, relevant_workload(known, workload))
         relation = neighbors_beside(self.neighbors, check_names(self.invariants, known))
-        return budget_plan(self.with_neighbors(relation), known, count, WorkloadDemand.of(known, items))
+        order, demand = TreeOrder.of(known), WorkloadDemand.of(known, items)
+        asked = [item.query.axes for item in items or () if isinstance(item.query, Kron)]
+        planned = self.with_neighbors(relation)
+        return budget_plan(planned, order.ordered, count, order.demand(demand), asked)
 
     def measures_all(self, domain: Domain, demand: WorkloadDemand) -> bool:
         """Return whether a run measures all pairs and triples without scores, which depends on public facts only.

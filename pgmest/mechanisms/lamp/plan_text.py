@@ -17,6 +17,7 @@ from pgmest.mechanisms.lamp.forecast import ExpectedTable
 from pgmest.mechanisms.lamp.remedies import range_text
 from pgmest.mechanisms.lamp.typical_tables import TYPICAL
 from pgmest.tables.domain import Clique
+from pgmest.tables.hierarchy import split_level
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.lamp.budget_plan import BudgetPlan
@@ -89,6 +90,7 @@ def _sentences(plan: BudgetPlan) -> Iterator[str]:
 
 def _columns(plan: BudgetPlan) -> Iterator[str]:
     worst = sorted(plan.one_way, key=lambda table: -table.error)
+    levels = [table for table in plan.by_level if len(table.clique) == 1]
     rows = [
         (
             _called(plan, t.clique),
@@ -97,7 +99,8 @@ def _columns(plan: BudgetPlan) -> Iterator[str]:
             percent_text(t.worst, 1),
             _count(t.half_width),
         )
-        for t in worst[:SHOWN]
+        for column in worst[:SHOWN]
+        for t in (column, *(table for table in levels if _is_level_of(table, column)))
     ]
     yield from aligned(("column", "values", "error", "if even", "±"), rows)
     if len(worst) > SHOWN:
@@ -109,9 +112,14 @@ def _tables(plan: BudgetPlan) -> Iterator[str]:
     special = [table for table in plan.tables if table.clique in plan.emphasized]
     others = [table for table in plan.tables if table.clique not in plan.emphasized]
     heading = ("error if measured", "±", "needs", "value by value")
+    levels = [table for table in plan.by_level if len(table.clique) > 1]
     if len(plan.tables) <= SHOWN_TABLES:
         shown = [*special, *sorted(others, key=lambda table: (table.least_by_value, table.error))]
+        shown = [one for t in shown for one in (t, *(level for level in levels if _is_level_of(level, t)))]
+        shown, left = shown[: 2 * SHOWN_TABLES], len(shown) - 2 * SHOWN_TABLES
         yield from aligned(("table", "cells", *heading), [(*_name(plan, table), *_row([table])) for table in shown])
+        if left > 0:
+            yield f"... and {plural(left, 'table')} more (all with --json)"
         return
     if special:
         yield from aligned(("table", "cells", *heading), [(*_name(plan, table), *_row([table])) for table in special])
@@ -124,6 +132,19 @@ def _tables(plan: BudgetPlan) -> Iterator[str]:
         for power, some in sorted(groups.items())
     ]
     yield from aligned(("tables with", "number", *heading), rows)
+    if levels:
+        shown = levels[:SHOWN_TABLES]
+        yield ""
+        yield from aligned(("by level", "cells", *heading), [(*_name(plan, table), *_row([table])) for table in shown])
+    if len(levels) > SHOWN_TABLES:
+        yield f"... and {plural(len(levels) - SHOWN_TABLES, 'table')} by level more (all with --json)"
+
+
+def _is_level_of(level: ExpectedTable, table: ExpectedTable) -> bool:
+    """Return whether a table by level has the attributes of another one."""
+    names = ((split_level(name) or (name,))[0] for name in level.clique)
+    pairs = zip(table.clique, names, level.clique, strict=False)
+    return len(level.clique) == len(table.clique) and all(name in (own, found) for name, found, own in pairs)
 
 
 def _name(plan: BudgetPlan, table: ExpectedTable) -> tuple[str, str]:

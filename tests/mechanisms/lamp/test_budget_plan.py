@@ -2,12 +2,17 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import LAMP
+from pgmest.mechanisms.lamp import level_forecast
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal, measurement_report
+from pgmest.mechanisms.lamp.remedies import forecast_of
+from pgmest.mechanisms.lamp.tree_counts import level_parts
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 
 DOMAIN = {"age": 85, "sex": 2, "income": 2, "nothing": 1}
 
@@ -121,3 +126,68 @@ def test_tables_that_matter_are_named_with_what_becomes_of_them():
         {"clique": ["age", "readmitted"], "measured": True},
     ]
     assert "--matters" not in text
+
+
+# -- by level of a hierarchy ---------------------------------------------------------------------------------------
+
+
+def of_codes(order, workload=None, **options):
+    """Return a plan for 60 codes in 12 blocks in 3 chapters, listed in an order, and two other attributes."""
+    tree = pg.Hierarchy("code", {"chapter": order // 20, "block": order // 5})
+    domain = pg.Domain({"code": 60, "sex": 2, "age": 6}).with_hierarchies(tree)
+    return LAMP(**{"epsilon": 1.0, "delta": 1e-9, **options}).plan(domain, 10_000, workload)
+
+
+def test_plans_have_a_line_for_each_level_whose_error_is_smaller_the_coarser_it_is():
+    plan = of_codes(np.arange(60))
+    found = {table.clique: table for table in plan.by_level}
+    assert set(found) == {
+        (f"code@{level}", *more) for level in ("chapter", "block") for more in ((), ("sex",), ("age",))
+    }
+    codes = {table.clique: table.error for table in (*plan.one_way, *plan.tables)}
+    for more in ((), ("sex",), ("age",)):
+        chapter, block = (found[f"code@{level}", *more] for level in ("chapter", "block"))
+        assert 0 < chapter.error < block.error < codes["code", *more]
+        assert chapter.half_width >= block.half_width > 0 or more
+    assert found["code@chapter", "age"].cells == 18
+    text = str(plan)
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("code")][:3] == [
+        "code",
+        "code@chapter",
+        "code@block",
+    ]
+    assert "code@block x age" in text
+    assert {tuple(one["clique"]) for one in plan.to_json()["by_level"]} == set(found)
+
+
+def test_the_order_of_codes_does_not_matter_for_a_plan():
+    shuffled = np.random.default_rng(0).permutation(60)
+    assert str(of_codes(shuffled)) == str(of_codes(np.arange(60)))
+
+
+def test_a_workload_says_which_levels_are_listed():
+    asked = [("code@chapter", "sex"), ("code", "age")]
+    pairs = [table.clique for table in of_codes(np.arange(60), asked).by_level if len(table.clique) == 2]
+    assert pairs == [("code@chapter", "sex")]
+    plain = LAMP(epsilon=1.0, delta=1e-9).plan({"code": 60, "sex": 2}, 10_000)
+    assert plain.by_level == ()
+    assert "by_level" not in plain.to_json()
+
+
+@pytest.mark.parametrize("level", ["chapter", "block"])
+def test_the_noise_of_a_level_is_that_of_least_squares_from_all_levels(level):
+    """Compare with the covariance of least squares in which the number of records is known."""
+    tree = pg.Hierarchy("code", {"chapter": np.arange(60) // 20, "block": np.arange(60) // 5})
+    domain = pg.Domain({"code": 60, "sex": 2}).with_hierarchies(tree)
+    forecast = forecast_of(LAMP(rho=0.1), domain, WorkloadDemand.of(domain, None), 10_000.0)
+    groups = tree.size(level)
+    rows, weights = [], []
+    levels = [tree.groups("chapter"), tree.groups("block"), np.arange(60)]
+    for labels, part in zip(levels, level_parts(levels, 1.0), strict=True):
+        rows.append((labels == np.arange(labels.max() + 1)[:, None]).astype(float))
+        weights += [float(forecast.first.noise_model.precision(0.2 * part))] * len(rows[-1])
+    matrix = np.concatenate([*rows, np.ones((1, 60))])
+    precision = matrix.T @ (np.array([*weights, 1e9])[:, None] * matrix)
+    members = (tree.groups(level) == np.arange(groups)[:, None]).astype(float)
+    expected = np.diag(members @ np.linalg.inv(precision) @ members.T)
+    assert level_forecast._variance(forecast, "code", 0.2, groups) == pytest.approx(expected.mean(), rel=1e-5)
