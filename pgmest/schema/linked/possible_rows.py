@@ -88,7 +88,7 @@ class _Repair:
         if self.parent is None:
             self.linked = changed_linked
             return
-        wrong = (self._broken(changed_linked) & ~self.broken)[self.parent]
+        wrong = np.any(self._broken(changed_linked) & ~self.broken, axis=0)[self.parent]
         for name, column in columns.items():
             column[wrong] = data.column(name)[wrong]
         self.linked = self._with(columns)
@@ -118,7 +118,7 @@ class _Repair:
         wrong = np.bincount(parent[bad], minlength=parents) > 0
         kept = np.flatnonzero(~wrong & (size > 0))
         if self.parent is not None and self.rules:
-            kept = kept[~self._broken(self.linked)[kept]]
+            kept = kept[~np.any(self._broken(self.linked), axis=0)[kept]]
         order = np.argsort(parent, kind="stable")
         starts = np.concatenate([[0], np.cumsum(size)])
         source = np.arange(data.records)
@@ -138,10 +138,8 @@ class _Repair:
         return replace(self.linked, tables=tables)
 
     def _broken(self, linked: LinkedDataset) -> np.ndarray:
-        """Return which rows of the parent table break a rule about this table."""
+        """Return which rows of the parent table break which rule about this table, shape (rules, rows)."""
         if self.parent is None:
-            return np.empty(0, dtype=bool)
-        broken = np.zeros(linked.tables[linked.link(self.name)[0]].rows, dtype=bool)
-        for rule in self.rules:
-            broken |= rule.broken(linked)
-        return broken
+            return np.empty((0, 0), dtype=bool)
+        rows = linked.tables[linked.link(self.name)[0]].rows
+        return np.array([rule.broken(linked) for rule in self.rules], dtype=bool).reshape(-1, rows)
