@@ -202,8 +202,9 @@ def test_each_code_is_that_of_the_value_alone(engine, physical):
         assert (found < np.array(SCHEMA.domain.shape)).all()
 
     holds([*common, None])
-    holds(common[:9])
-    if engine != "duckdb":  # which takes seconds for a table of so many columns
+    if engine != "duckdb" or physical in ("int64", "text"):  # DuckDB plans each query on so many columns for 0.5 s
+        holds(common[:9])
+    if engine != "duckdb":
         drawn = given(st.lists(st.none() | st.sampled_from(common) | others, min_size=1, max_size=6))(holds)
         settings(max_examples=3 if engine == "polars lazy" else 6, deadline=None)(drawn)()
 
