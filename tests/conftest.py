@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import gc
 import re
 import signal
 from collections.abc import Callable, Generator
@@ -13,12 +13,10 @@ from hypothesis import settings
 
 from experiments.data import load
 from pgmest.data.dataset import Dataset
+from tests.effort import PROFILE, scale_examples
 
-# No test has a deadline, because machines that run tests are busy.
-settings.register_profile("same", deadline=None, derandomize=True)  # the same examples on every machine: `make test`
-settings.register_profile("search", deadline=None, max_examples=400)  # random examples, and many: `make search`
-settings.register_profile("versions", deadline=None, derandomize=True, max_examples=15)  # `.ci/lowest`: few are enough
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+settings.load_profile(PROFILE)
+gc.set_threshold(20_000, 20, 20)  # examples leave much garbage without cycles, and memory is plenty
 
 
 def pytest_configure() -> None:
@@ -36,6 +34,17 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
             f"{report.longrepr[2].removeprefix('Skipped: ')}: import it to see the error",
         )
     return report
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Scale the number of random examples to the profile."""
+    scale_examples(getattr(item, "function", None))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what lives until the end: thousands of tests and their modules."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,8 +10,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pgmest as pg
+from tests.effort import examples
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(pg.__file__).resolve().parent
@@ -161,3 +164,11 @@ class Table:
     assert count == 6
     assert sorted(fragments) == [(3, "Of a block."), (6, "What a table holds."), (15, "Whether there are columns.")]
     assert phrases == [(9, "stands for")]
+
+
+@settings(max_examples=60)
+@given(st.booleans())
+def test_random_examples_are_as_many_as_the_profile_says(drawn):
+    used = vars(test_random_examples_are_as_many_as_the_profile_says)["_hypothesis_internal_use_settings"]
+    assert used.max_examples == examples(60)
+    assert drawn in (False, True)
