@@ -16,7 +16,7 @@ from experiments.coverage_of_mechanisms.fits import Run, saved
 from experiments.coverage_of_mechanisms.questions import COMBINED, NAIVE, questions, slopes
 from experiments.coverage_of_mechanisms.scores import OTHER_LEVELS, Class, holds
 from experiments.coverage_of_mechanisms.tables import data_of
-from pgmest.combining_rules import combine
+from pgmest.analyses.combine import combine
 from pgmest.errors import PgmestError
 from pgmest.models.least_squares import LeastSquaresModel
 from pgmest.tables.domain import Clique

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -84,14 +84,35 @@ class LinkedFit:
         return np.array([f"{name}.{column}" for name, part in parts for column in part.schema.domain], dtype=object)
 
     @property
+    def model(self) -> Any:
+        """The model of the result."""
+        return self.result.model
+
+    @property
+    def bought(self) -> Mapping[str, str]:
+        """Nothing, as the schema of linked tables leaves nothing open."""
+        return {}
+
+    @property
     def privacy(self) -> dict[str, Any]:
         """The privacy statement, as JSON values."""
         from pgmest.evaluation.reports.linked import statement_of
 
         return statement_of(self.result, self.schema).to_json()
 
-    def sample(self, units: int | None, generator: np.random.Generator, written: Any, given: Any) -> dict[str, Any]:
+    def kept_pairs(self, result: Any) -> None:
+        """Return None, since the pairs of linked tables are not listed; see `Synthesizer.kept_`."""
+
+    def save(self, path: str | Path) -> NoReturn:
+        """Raise ArgumentError; see `Synthesizer.save`."""
+        raise ArgumentError("linked tables have no file format: write the tables of `sample`, or pickle this object.")
+
+    def sample(
+        self, units: int | None, generator: np.random.Generator, written: Any, given: Any, expanded: bool
+    ) -> dict[str, Any]:
         """Return synthetic tables by name; see `Synthesizer.sample`."""
+        if expanded:
+            raise ArgumentError.of("expanded", expanded, "False for linked tables, whose schema has no weight")
         if given is not None:
             raise ArgumentError("given= completes rows of a single table; linked tables are drawn as a whole.")
         linked = possible_rows(self.schema, self.result.sample(units, seed=generator), generator)
@@ -116,6 +137,18 @@ class LinkedFit:
         return counts_table(
             self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options
         )
+
+    def project(self, attributes: Any, given: Any) -> NoReturn:
+        """Raise ArgumentError; see `Synthesizer.project`."""
+        raise ArgumentError("linked tables have `interval`, which returns their counts with intervals.")
+
+    def weighted(self, attributes: Any) -> NoReturn:
+        """Raise ArgumentError; see `Synthesizer.weighted`."""
+        raise ArgumentError("linked tables have no weighted tables, since their schema has no weight.")
+
+    def sample_tables(self, *arguments: Any) -> NoReturn:
+        """Raise ArgumentError; see `Synthesizer.sample_tables`."""
+        raise ArgumentError("linked tables have no sample_tables; sample() works.")
 
     def _computed(self, name: str) -> str:
         """Return what the model calls an attribute: columns that count rows are a number of rows there."""

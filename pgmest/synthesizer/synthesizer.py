@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pgmest.data.dataset import Dataset
-from pgmest.data.names import other_names, renamed
-from pgmest.errors import ArgumentError, DomainError, FileFormatError
-from pgmest.mechanisms.kept_pairs import MATTERS, KeptPairs
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms.kept_pairs import KeptPairs
 from pgmest.mechanisms.mechanism import Mechanism
-from pgmest.mechanisms.registry import check_weighing, named_mechanism
+from pgmest.mechanisms.registry import named_mechanism
 from pgmest.mechanisms.result import Result
-from pgmest.models.base import ModelBase
 from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
-from pgmest.privacy.statement import PrivacyStatement
-from pgmest.queries.levels import ordered_levels
 from pgmest.schema.linked.schema import LinkedSchema
-from pgmest.schema.type_check import check_types
 from pgmest.surveys.weighted import WeightedTable
-from pgmest.synthesizer.completion import completed, drawn
-from pgmest.synthesizer.drafting import check_workload, drafting_of
-from pgmest.synthesizer.expansion import expanded_table, weight_of
 from pgmest.synthesizer.linked import LinkedFit, LinkedMechanism, check_linked_options, linked_mechanism
-from pgmest.synthesizer.raw_table import RawTable
-from pgmest.synthesizer.schema_checks import as_schema, check_bounded, check_public, with_schema
-from pgmest.synthesizer.selected_counts import labeled_counts
-from pgmest.workloads import emphasized
+from pgmest.synthesizer.schema_checks import as_schema, check_public
+from pgmest.synthesizer.table_fit import TableFit
 
 if TYPE_CHECKING:
     from pgmest.schema import Schema
@@ -85,9 +73,7 @@ class Synthesizer:
     result_: Result
     feature_names_in_: np.ndarray
     n_features_in_: int
-    _loaded: Any
-    _names: dict[str, Any]
-    _linked: LinkedFit | None = None
+    _fit: TableFit | LinkedFit | None = None
 
     def __init__(
         self,
@@ -188,103 +174,29 @@ class Synthesizer:
         known = as_schema(schema)
         check_public(known, allow_draft)
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
+        fit: TableFit | LinkedFit
         if isinstance(known, LinkedSchema):
             check_linked_options(self.matters, workload, buy_share)
             budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
             linked = linked_mechanism(self.mechanism, budget, self._parameters)
-            return self._keep_linked(LinkedFit.of(linked, known, table, seed, unit_key, options))
-        mechanism = self._configured()
-        if not isinstance(table, Dataset):
-            known = known.typed(table)
-            check_types(known)
-        matters = list(self.matters) if isinstance(self.matters, Iterator) else self.matters
-        workload = _with_matters(mechanism, known, workload, matters)
-        if known.bought:
-            self._fit_bought(mechanism, known, table, workload, seed, unit_key, buy_share, options)
+            fit = LinkedFit.of(linked, known, table, seed, unit_key, options)
         else:
-            if buy_share is not None:
-                raise ArgumentError(
-                    f"buy_share= pays for bounds to be bought, but {known.source} has none: leave buy_share= out."
-                )
-            data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
-            check_bounded(known, data)
-            if data.domain != known.domain:
-                raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
-            self.result_ = with_schema(mechanism, known).fit(data, workload, seed, **options)
-            self.schema_, self.bought_ = known, {}
-        if matters is not None:
-            named = tuple(ordered_levels(self.schema_.domain, one) for one in matters)
-            details = {**self.result_.details, MATTERS: named}
-            self.result_ = dataclasses.replace(self.result_, details=details)
-        vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
-        self._linked = None
-        self.feature_names_in_ = np.array([c.name for c in self.schema_.described], dtype=object)
-        self.n_features_in_ = len(self.feature_names_in_)
-        self._names = other_names(table)
-        self._describe()
-        return self
-
-    def _keep_linked(self, fit: LinkedFit) -> Synthesizer:
-        """Keep the result on linked tables."""
-        vars(self).pop("_loaded", None)
-        self._linked, self.result_, self.schema_ = fit, fit.result, fit.schema
-        self.bought_, self._names = {}, {}
+            further = {"seed": seed, "key": unit_key, "buy_share": buy_share, "options": options}
+            fit = TableFit.of(self._configured(), known, table, workload, self.matters, **further)
+        self._fit = fit
+        self.result_, self.schema_, self.bought_ = fit.result, fit.schema, fit.bought
         self.feature_names_in_, self.n_features_in_ = fit.columns, len(fit.columns)
         return self
-
-    def _fit_bought(
-        self,
-        stated: Mechanism,
-        schema: Schema,
-        table: Any,
-        workload: Any,
-        seed: Any,
-        unit_key: bytes | None,
-        share: float | None,
-        options: dict[str, Any],
-    ) -> None:
-        """Buy what the schema leaves open, then fit, both under one curator."""
-        if isinstance(table, Dataset):
-            raise ArgumentError.of(
-                "table",
-                type(table).__name__,
-                "the raw table, since its columns have no codes before their bounds are bought",
-            )
-        mechanism, drafting = drafting_of(with_schema(stated, schema), schema, share)
-        check_workload(schema, workload)
-        raw = RawTable.of(schema.table_file(table), schema, unit_key)
-        result = mechanism.fit(raw, workload, seed, **options, drafting=drafting)
-        stated = stated.with_neighbors(result.mechanism.neighbors)
-        self.schema_, self.bought_ = drafting.bought.schema.typed(table), drafting.bought.found
-        self.result_ = dataclasses.replace(
-            result, mechanism=stated, details={**result.details, "bought": dict(self.bought_)}
-        )
-
-    def _describe(self) -> None:
-        """Attach the schema and the privacy statement to the model, which saves them in its file."""
-        if isinstance(self.model_, ModelBase):
-            source, unit = Path(self.schema_.source).name, self.schema_.unit
-            statement = PrivacyStatement.of(
-                self.result_.mechanism,
-                self.result_.ledger,
-                schema=source,
-                drafted=self.schema_.drafted,
-                person=unit.column if unit else None,
-            )
-            schema = {**self.schema_.description, **({"drafted_from_private_data": True} if statement.drafted else {})}
-            numbers = {text: int(name) for text, name in self._names.items() if isinstance(name, int | np.integer)}
-            named = {"names": numbers} if numbers else {}
-            self.model_.describe(schema=schema, privacy=statement.to_json(), **named)
 
     @property
     def model_(self) -> Any:
         """The model of the result, or of the file that was loaded."""
-        return self._loaded if hasattr(self, "_loaded") else self._fitted().model
+        return self._fitted().model
 
     @property
     def privacy_(self) -> Mapping[str, Any]:
         """The privacy statement of the model or the linked tables, as JSON values (`privacy.PrivacyStatement`)."""
-        return self._linked.privacy if self._linked is not None else self.model_.about.get("privacy", {})
+        return self._fitted().privacy
 
     def save(self, path: str | Path) -> None:
         """Write the model, the schema and the privacy statement to an npz file, which may be published.
@@ -295,13 +207,7 @@ class Synthesizer:
             ArgumentError: if the synthesizer is not fitted, or the model has no file format.
             FileFormatError: if the file cannot be written.
         """
-        if self._linked is not None:
-            raise ArgumentError(
-                "linked tables have no file format: write the tables of `sample`, or pickle this object."
-            )
-        if not isinstance(self.model_, ModelBase):
-            raise ArgumentError(f"a {type(self.model_).__name__} has no file format.")
-        self.model_.save(path)
+        self._fitted().save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Synthesizer:
@@ -310,16 +216,9 @@ class Synthesizer:
         Raises:
             FileFormatError: if the file cannot be read, or has no schema.
         """
-        from pgmest.models.files import load
-        from pgmest.schema import Schema
-
-        model = load(path)
-        if "schema" not in model.about:
-            remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
-            raise FileFormatError.of(path, "a model without a schema.", remedy)
         loaded = cls()
-        loaded._loaded, loaded._names = model, dict(model.about.get("names", {}))
-        loaded.schema_ = dataclasses.replace(Schema.from_dict(model.about["schema"]), source=str(path))
+        loaded._fit = TableFit.load(path)
+        loaded.schema_ = loaded._fit.schema
         return loaded
 
     @property
@@ -328,12 +227,12 @@ class Synthesizer:
 
         It is None for a mechanism without measurements of marginals, and for linked tables.
         """
-        return KeptPairs.of(self._fitted()) if self._linked is None else None
+        return self._fitted().kept_pairs(self._result())
 
     @property
     def ledger_(self) -> Statement:
         """The ledger of the run: the charges, in order."""
-        return self._fitted().ledger
+        return self._result().ledger
 
     def sample(
         self,
@@ -369,23 +268,7 @@ class Synthesizer:
             DataError: if the dataframe `given` has no columns, or a column that the schema does not have.
             ArgumentError: if the synthesizer is not fitted, or n is not an integer of at least 0.
         """
-        generator = np.random.default_rng(seed)
-        if self._linked is not None:
-            if expanded:
-                raise ArgumentError.of("expanded", expanded, "False for linked tables, whose schema has no weight")
-            return self._linked.sample(n, generator, written, given)
-        model, written = self.model_, bool(written)
-        if expanded:
-            return renamed(expanded_table(model, self.schema_, n, generator, written, given), self._names)
-        if isinstance(given, Mapping):
-            texts = {str(name): value for name, value in given.items()}
-            table = drawn(model, self.schema_, texts, n, generator, self.schema_.library, written)
-            return renamed(table, self._names)
-        if given is not None:
-            names = {**self._names, **other_names(given)}
-            return renamed(completed(model, self.schema_, given, n, generator, written), names)
-        table = self.schema_.decode(model.sample(n, seed=generator), generator, self.schema_.library, written=written)
-        return renamed(table, self._names)
+        return self._fitted().sample(n, np.random.default_rng(seed), written, given, expanded)
 
     def interval(
         self,
@@ -417,11 +300,7 @@ class Synthesizer:
         """
         conditions = {str(name): value for name, value in (given or {}).items()}
         options = {"level": level, "kind": kind, "about": about}
-        if self._linked is not None:
-            return self._linked.interval(attributes, conditions, table, options)
-        if table is not None:
-            raise ArgumentError.of("table", table, "None for a single table")
-        return renamed(labeled_counts(self.model_, self.schema_, attributes, conditions, options), self._names)
+        return self._fitted().interval(attributes, conditions, table, options)
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, Any] | None = None) -> Any:
         """Return the counts of a table, with the labels of the schema, as `interval` does but without intervals.
@@ -434,10 +313,8 @@ class Synthesizer:
             ArgumentError: if the synthesizer is not fitted, or has linked tables.
             UnknownAttributeError, QueryError: if there is no such attribute, level or value.
         """
-        if self._linked is not None:
-            raise ArgumentError("linked tables have `interval`, which returns their counts with intervals.")
         conditions = {str(name): value for name, value in (given or {}).items()}
-        return renamed(labeled_counts(self.model_, self.schema_, attributes, conditions), self._names)
+        return self._fitted().project(attributes, conditions)
 
     def weighted(self, attributes: Iterable[str] | str) -> WeightedTable:
         """Return the weighted table of some attributes, with `totals`, `shares` and `interval`.
@@ -450,7 +327,7 @@ class Synthesizer:
             UnknownAttributeError: if the schema lacks an attribute.
             QueryError: if the weight is among the attributes.
         """
-        return weight_of(self.schema_).attribute.table(self.model_, attributes)
+        return self._fitted().weighted(attributes)
 
     def sample_tables(
         self,
@@ -471,15 +348,7 @@ class Synthesizer:
             ArgumentError: if the synthesizer is not fitted; or as for `Model.sample_tables`.
             SchemaError: if the codes of a column mean nothing without another one that `attributes` lacks.
         """
-        model, generator = self.model_, np.random.default_rng(seed)
-        if self._linked is not None or not isinstance(model, ModelBase):
-            raise ArgumentError("linked tables, and models of other libraries, have no sample_tables; sample() works.")
-        names = None if attributes is None else self.schema_.domain.clique(attributes)
-        schema = self.schema_ if names is None else self.schema_.select(names)
-        found = model.sample_tables(m, n, attributes=names, about=about, seed=generator)
-        library = self.schema_.library
-        decoded = (schema.decode(table, generator, library, written=written) for table in found)
-        return [renamed(table, self._names) for table in decoded]
+        return self._fitted().sample_tables(m, n, attributes, about, np.random.default_rng(seed), written)
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write a page about the result that may be published with the synthetic table, and return its path.
@@ -489,12 +358,8 @@ class Synthesizer:
             OptionalDependencyError: if matplotlib is not installed.
             FileFormatError: if the file cannot be written.
         """
-        from pgmest.evaluation import report
-
-        result = self._fitted()
-        if self._linked is not None:
-            return self._linked.report(out)
-        return report(None, result, out=out, schema=self.schema_)
+        self._result()
+        return self._fitted().report(out)
 
     def owner_report(self, table: Any, out: str | Path = "PRIVATE-report.html", check: Any = None) -> Path:
         """Write a page that compares the result with the private table, without noise: **it must not be published.**
@@ -509,26 +374,23 @@ class Synthesizer:
         Raises:
             as `report`; and as `fit` for the table.
         """
-        from pgmest.evaluation import report
+        self._result()
+        return self._fitted().owner_report(table, out, check)
 
-        result = self._fitted()
-        if self._linked is not None:
-            return self._linked.owner_report(table, out, check)
-        if isinstance(table, Dataset):
-            return report(table, result, out=out, schema=self.schema_, check=check)
-        check = self.schema_.check(table) if check is None else check
-        return report(self.schema_.encode(table), result, out=out, schema=self.schema_, check=check)
-
-    def _fitted(self) -> Result:
-        if hasattr(self, "_loaded"):
-            raise ArgumentError("this Synthesizer was loaded from a file, which has no result and no ledger.")
-        if not hasattr(self, "result_"):
+    def _fitted(self) -> TableFit | LinkedFit:
+        if self._fit is None:
             raise ArgumentError("this Synthesizer has not seen a table yet: call fit(table, schema) first.")
-        return self.result_
+        return self._fit
+
+    def _result(self) -> Result:
+        result = self._fitted().result
+        if result is None:
+            raise ArgumentError("this Synthesizer was loaded from a file, which has no result and no ledger.")
+        return result
 
     def __repr__(self) -> str:
-        if hasattr(self, "_loaded"):
-            return f"Synthesizer(loaded, {self._loaded!r})"
+        if self._fit is not None and self._fit.result is None:
+            return f"Synthesizer(loaded, {self._fit.model!r})"
         unstated = {
             "delta": DEFAULT_DELTA if self.epsilon is None else None,
             "epsilon": None,
@@ -536,7 +398,7 @@ class Synthesizer:
             "matters": None,
         }
         given = [f"{name}={value!r}" for name, value in self.get_params().items() if unstated.get(name, self) != value]
-        return f"Synthesizer({', '.join(given)}{', fitted' if hasattr(self, 'result_') else ''})"
+        return f"Synthesizer({', '.join(given)}{', fitted' if self._fit is not None else ''})"
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the estimator; only scikit-learn calls this."""
@@ -544,16 +406,3 @@ class Synthesizer:
 
         table = InputTags(categorical=True, string=True, allow_nan=True)
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=table)
-
-
-def _with_matters(mechanism: Mechanism, schema: Schema, workload: Any, matters: Any) -> Any:
-    """Return the workload with more weight on the marginals that matter.
-
-    Raises:
-        ArgumentError: if `matters` is no list of tuples of names, or the mechanism treats all marginals alike.
-        UnknownAttributeError: if the schema has no such column.
-    """
-    if matters is None:
-        return workload
-    check_weighing(mechanism)
-    return emphasized(schema.stand_in().domain, workload, matters)

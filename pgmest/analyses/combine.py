@@ -1,27 +1,4 @@
-r"""Combining rules of multiple imputation: one estimate with a standard error from analyses of several tables.
-
-Each of m tables gives an estimate $q_i$ and the variance $u_i$ that an analyst would state for it. Let $\bar q$ be the
-mean of the estimates, $\bar u$ the mean variance, b the variance between the estimates, and $B = (1 + 1/m) b$. The
-variance of $\bar q$ about the population's value is
-
-======================  =======================================  ================================================
-rule                    variance                                 the tables are
-======================  =======================================  ================================================
-"noise_aware"           $B - \bar u + \bar u \, k / n$           `Posterior.sample_tables(about="population")`
-"fully_synthetic"       $B - \bar u$                             drawn from a posterior of the population
-                                                                 (Raghunathan, Reiter, Rubin 2003; Raisa et al. 2023)
-"partially_synthetic"   $\bar u + b / m$                         with some values replaced (Reiter 2003)
-"multiple_imputation"   $\bar u + B$                             real except for missing values (Rubin 1987), or
-                                                                 `Posterior.sample_tables(about="table")`
-"simple"                $\bar u (k / n + 1 / m)$                 drawn from one fitted model, not a posterior
-                                                                 (Raab, Nowok, Dibben 2016)
-======================  =======================================  ================================================
-
-k is the number of records of a synthetic table, n that of the real one. "noise_aware" is for posteriors given noisy
-answers about one table. Their draws differ by the noise, whose variance is $B - \bar u$. The sampling of the real table
-adds $\bar u k / n$. At k = n the sum is B.
-
-If $B - \bar u$ is negative by chance, the variance is $\bar u k / n$ (Reiter 2002).
+"""One estimate with a standard error from analyses of several tables, by the rules of multiple imputation.
 
 The rules take the tables for independent draws. `Posterior.sample_tables` returns tables chain after chain. If the
 estimates of consecutive quarters of the tables differ by more than chance explains, the chains disagree: the quarters
@@ -29,8 +6,9 @@ then count as four draws, whose variance is that of all estimates (Gelman, Rubin
 posterior is given, it must not say of itself that it is not reliable, and tables count as no more than its effective
 draws.
 
-The first two rules need independent records, whose estimates vary by $\bar u$ at least. If b is smaller by more than
-chance explains, the tables were made in another way, and the variance is the larger one of "multiple_imputation".
+The rules "noise_aware" and "fully_synthetic" (`pgmest.analyses.rules` has the formulas) need independent records, whose
+estimates vary between tables by the variance within tables at least. If they vary less, by more than chance explains,
+the tables were made in another way, and the variance is the larger one of "multiple_imputation".
 Tables that all give the same estimates are one table, which has no variance between tables: they are refused, except
 by "multiple_imputation", as exact answers may determine the estimates.
 """
@@ -45,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.widths import short_names
+from pgmest.analyses.results import read_result
+from pgmest.analyses.rules import INDEPENDENT, RULES, multiple_imputation
 from pgmest.errors import ArgumentError
 
 QUARTERS = 4
@@ -151,7 +131,7 @@ def combine(
             - the fitted result of a statsmodels model, of which `params` and `bse` are read;
             - a fitted LinearRegression or LogisticRegression of scikit-learn, with `data=`: the intercept, then the
               coefficients. Fit it without a penalty (LogisticRegression(C=np.inf)), which the standard errors ignore.
-        rule: a rule of the table in `pgmest.combining_rules`; the default is for `Posterior.sample_tables(m)`.
+        rule: a rule of the table in `pgmest.analyses.rules`; the default is for `Posterior.sample_tables(m)`.
         synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
         data: for scikit-learn, the (X, y) to which each model was fitted.
         posterior: the posterior from which the tables were drawn, in their order.
@@ -175,7 +155,7 @@ def combine(
         raise ArgumentError("combine needs at least one result, got none.")
     if data is not None and len(data) != len(parts):
         raise ArgumentError(f"data has {len(data)} entries for {len(parts)} results; give (X, y) for each.")
-    read = [_read(part, None if data is None else data[index]) for index, part in enumerate(parts)]
+    read = [read_result(part, None if data is None else data[index]) for index, part in enumerate(parts)]
     if len({estimate.shape for estimate, _, _ in read}) > 1:
         shapes = sorted({str(estimate.shape) for estimate, _, _ in read})
         raise ArgumentError(
@@ -283,7 +263,7 @@ def _combined(
     if rule in INDEPENDENT:
         close = _too_close(within, between, m, share)
         if close.any():
-            safe = _multiple_imputation(within, between, spread, m, share)
+            safe = multiple_imputation(within, between, spread, m, share)
             total, degrees = (np.where(close, one, other) for one, other in zip(safe, (total, degrees), strict=True))
             notes = [*notes, _note_of_close_tables(close, rule)]
     notes = [*notes, *_notes_of_tables(variances)]
@@ -344,103 +324,3 @@ def _quarters_apart(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     level = SURPRISING / max(1, int(np.prod(shape)))
     apart = f.sf(ratio, QUARTERS - 1, QUARTERS * (each - 1)) < level
     return apart & (outer > ROUNDING * np.square(estimates).mean(axis=0)), (1 - 1 / each) * inner + outer
-
-
-Parts = tuple[np.ndarray, np.ndarray]
-
-
-def _noise_aware(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
-    """Give m - 1 degrees of freedom to the variance between tables, and inf to the rest (Satterthwaite 1946)."""
-    noise = np.maximum(spread - within, 0.0)
-    total = noise + within * share
-    return total, (m - 1) * _squared_ratio(total, np.where(noise > 0, spread, 0.0))
-
-
-def _fully_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
-    total = np.where(spread > within, spread - within, within * share)
-    return total, np.maximum((m - 1) * _squared_ratio(total, spread), 1.0)
-
-
-def _partially_synthetic(
-    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
-) -> Parts:
-    total = within + between / m
-    return total, (m - 1) * _squared_ratio(total, between / m)
-
-
-def _multiple_imputation(
-    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
-) -> Parts:
-    total = within + spread
-    return total, (m - 1) * _squared_ratio(total, spread)
-
-
-def _simple(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
-    return within * (share + 1.0 / m), np.full(within.shape, np.inf)
-
-
-RULES = {
-    "noise_aware": _noise_aware,
-    "fully_synthetic": _fully_synthetic,
-    "partially_synthetic": _partially_synthetic,
-    "multiple_imputation": _multiple_imputation,
-    "simple": _simple,
-}
-"""The variance and the degrees of freedom under each rule."""
-
-INDEPENDENT = ("noise_aware", "fully_synthetic")
-"""The rules for tables of independent records, which subtract the sampling variance of these."""
-
-
-def _squared_ratio(total: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Return (total / part)^2; inf where the part is 0."""
-    return np.divide(total, part, out=np.full(np.shape(total), np.inf), where=part > 0) ** 2
-
-
-# -- results of other libraries ---------------------------------------------------------------------------------------
-
-
-def _read(result: Any, data: tuple[Any, Any] | None) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Return the estimate, the variance and the names of one result.
-
-    Raises:
-        ArgumentError: a result of an unknown kind, or of scikit-learn without its data.
-    """
-    if hasattr(result, "params") and hasattr(result, "bse"):  # statsmodels
-        names = tuple(map(str, getattr(result.params, "index", ())))
-        return np.asarray(result.params, dtype=np.float64), np.asarray(result.bse, dtype=np.float64) ** 2, names
-    if hasattr(result, "coef_") and hasattr(result, "intercept_"):  # scikit-learn
-        return _scikit_learn(result, data)
-    if isinstance(result, tuple | list) and len(result) == 2:
-        estimate, variance = (np.asarray(part, dtype=np.float64) for part in result)
-        if variance.ndim == 2 and estimate.ndim == 1 and variance.shape == (estimate.size, estimate.size):
-            variance = np.diag(variance)
-        if variance.shape == estimate.shape:
-            return estimate, variance, ()
-    raise ArgumentError(
-        f"a result of type {type(result).__name__} is not (estimate, variance) of one shape, nor a fitted model of "
-        "statsmodels or scikit-learn."
-    )
-
-
-def _scikit_learn(model: Any, data: tuple[Any, Any] | None) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Return intercept and coefficients with their classical variances, which scikit-learn does not compute."""
-    if data is None:
-        raise ArgumentError(
-            "scikit-learn's models have no standard errors: give data=[(X, y), ...], from which they are computed."
-        )
-    features, target = np.asarray(data[0], dtype=np.float64), np.asarray(data[1])
-    design = np.column_stack([np.ones(len(features)), features])
-    coefficients = np.ravel(model.coef_)
-    if coefficients.size != features.shape[1]:
-        raise ArgumentError("a model of several targets or classes cannot be combined: fit one model for each.")
-    estimate = np.append(np.ravel(model.intercept_), coefficients)
-    linear = design @ estimate
-    if hasattr(model, "classes_"):
-        probability = 1.0 / (1.0 + np.exp(-linear))
-        information = (design.T * (probability * (1.0 - probability))) @ design
-    else:
-        residual = target - linear
-        information = design.T @ design * ((len(design) - design.shape[1]) / max(float(residual @ residual), 1e-300))
-    names = ("intercept", *map(str, getattr(model, "feature_names_in_", [f"x{i}" for i in range(coefficients.size)])))
-    return estimate, np.diag(np.linalg.pinv(information)).copy(), names

@@ -1,0 +1,79 @@
+r"""Combining rules of multiple imputation: the variance of an estimate from analyses of several tables.
+
+Each of m tables gives an estimate $q_i$ and the variance $u_i$ that an analyst would state for it. Let $\bar q$ be the
+mean of the estimates, $\bar u$ the mean variance, b the variance between the estimates, and $B = (1 + 1/m) b$. The
+variance of $\bar q$ about the population's value is
+
+======================  =======================================  ================================================
+rule                    variance                                 the tables are
+======================  =======================================  ================================================
+"noise_aware"           $B - \bar u + \bar u \, k / n$           `Posterior.sample_tables(about="population")`
+"fully_synthetic"       $B - \bar u$                             drawn from a posterior of the population
+                                                                 (Raghunathan, Reiter, Rubin 2003; Raisa et al. 2023)
+"partially_synthetic"   $\bar u + b / m$                         with some values replaced (Reiter 2003)
+"multiple_imputation"   $\bar u + B$                             real except for missing values (Rubin 1987), or
+                                                                 `Posterior.sample_tables(about="table")`
+"simple"                $\bar u (k / n + 1 / m)$                 drawn from one fitted model, not a posterior
+                                                                 (Raab, Nowok, Dibben 2016)
+======================  =======================================  ================================================
+
+k is the number of records of a synthetic table, n that of the real one. "noise_aware" is for posteriors given noisy
+answers about one table. Their draws differ by the noise, whose variance is $B - \bar u$. The sampling of the real table
+adds $\bar u k / n$. At k = n the sum is B.
+
+If $B - \bar u$ is negative by chance, the variance is $\bar u k / n$ (Reiter 2002).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Parts = tuple[np.ndarray, np.ndarray]
+
+
+def _noise_aware(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
+    """Give m - 1 degrees of freedom to the variance between tables, and inf to the rest (Satterthwaite 1946)."""
+    noise = np.maximum(spread - within, 0.0)
+    total = noise + within * share
+    return total, (m - 1) * _squared_ratio(total, np.where(noise > 0, spread, 0.0))
+
+
+def _fully_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
+    total = np.where(spread > within, spread - within, within * share)
+    return total, np.maximum((m - 1) * _squared_ratio(total, spread), 1.0)
+
+
+def _partially_synthetic(
+    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
+) -> Parts:
+    total = within + between / m
+    return total, (m - 1) * _squared_ratio(total, between / m)
+
+
+def multiple_imputation(
+    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
+) -> Parts:
+    total = within + spread
+    return total, (m - 1) * _squared_ratio(total, spread)
+
+
+def _simple(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
+    return within * (share + 1.0 / m), np.full(within.shape, np.inf)
+
+
+RULES = {
+    "noise_aware": _noise_aware,
+    "fully_synthetic": _fully_synthetic,
+    "partially_synthetic": _partially_synthetic,
+    "multiple_imputation": multiple_imputation,
+    "simple": _simple,
+}
+"""The variance and the degrees of freedom under each rule."""
+
+INDEPENDENT = ("noise_aware", "fully_synthetic")
+"""The rules for tables of independent records, which subtract the sampling variance of these."""
+
+
+def _squared_ratio(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Return (total / part)^2; inf where the part is 0."""
+    return np.divide(total, part, out=np.full(np.shape(total), np.inf), where=part > 0) ** 2
