@@ -148,7 +148,7 @@ def _read(file: TableFile) -> tuple[TableFile, Rows]:
 
 
 def _fit(rows: Rows) -> float:
-    """The share of the rows that have the commonest number of fields; 0 if that is one field."""
+    """Return the share of the rows with the commonest number of fields; 0 if that is one field."""
     width, count = _width([row for _, row in rows])
     return count / len(rows) if width > 1 else 0.0
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.errors import CodeRangeError, DataError, ShapeError
+from pgmest.tables.domain import Domain
 
 MOST_COUNTED = 2**53
 """The largest number of records, or sum of weights: up to here every sum of whole numbers is exact in float64."""
@@ -22,6 +23,22 @@ MOST_COUNTED = 2**53
 def code_type(size: int) -> np.dtype[Any]:
     """Return the smallest unsigned integer type that holds 0..size-1 (64 bits for sizes beyond any type)."""
     return np.min_scalar_type(min(size, 2**64) - 1)
+
+
+def code_columns(codes: np.ndarray | Sequence[Any], domain: Domain) -> list[np.ndarray]:
+    """Return one array per attribute, all of the same length."""
+    if isinstance(codes, np.ndarray):
+        if codes.ndim != 2 or codes.shape[1] != len(domain):
+            raise ShapeError.of("codes", f"(records, {len(domain)})", codes.shape, "Give one column per attribute.")
+        return list(codes.T)
+    columns = [np.asarray(column) for column in codes]
+    if len(columns) != len(domain):
+        raise ShapeError.of("codes, a list of columns", (len(domain),), (len(columns),), "Give one per attribute.")
+    for name, column in zip(domain, columns, strict=True):
+        if column.shape != columns[0].shape or column.ndim != 1:
+            expected = f"({len(columns[0])},)" if columns[0].ndim else "(records,)"
+            raise ShapeError.of(f"column '{name}'", expected, column.shape, "Give one code per record and attribute.")
+    return columns
 
 
 def as_codes(values: np.ndarray, column: str, size: int) -> np.ndarray:
@@ -78,7 +95,7 @@ def check_countable(total: float) -> None:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written through."""
+    """Return a view that cannot be written through."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -91,7 +108,7 @@ def _check(valid: np.ndarray, values: np.ndarray, column: str, size: int, error:
 
 
 def _scalars_as_codes(values: np.ndarray, column: str, size: int) -> np.ndarray:
-    """The codes of a column of Python objects, text, dates, ..., one value at a time."""
+    """Return the codes of a column of Python objects, text, dates, ..., one value at a time."""
     is_plain = values.dtype.kind in "OUST"  # of anything else, such as dates, tolist would make numbers
     items = values.tolist() if is_plain else [str(value) for value in values]
     codes = [_whole(item) for item in items]
@@ -106,7 +123,7 @@ def _scalars_as_codes(values: np.ndarray, column: str, size: int) -> np.ndarray:
 
 
 def _whole(value: object) -> int | None:
-    """The value as an integer, None where it is not a whole number."""
+    """Return the value as an integer; None if it is not a whole number."""
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, (numbers.Real, Decimal)) and math.isfinite(value) and value % 1 == 0:
@@ -115,8 +132,10 @@ def _whole(value: object) -> int | None:
 
 
 def _telling(rows: Sequence[int], items: Sequence[object]) -> int:
-    """The first of the rows whose value is not even the text of an integer: one such value turns a whole column of
-    a file into text."""
+    """Return the first of the rows whose value is not even the text of an integer.
+
+    One such value turns a whole column of a file into text.
+    """
     for row in rows:
         text = items[row]
         if not (isinstance(text, str) and text.strip().lstrip("-").isdigit()):

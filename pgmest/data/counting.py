@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -22,7 +23,7 @@ TOGETHER_STEPS = 1 << 23  # tables times records from which the kernel is worth 
 
 
 def count_cells(columns: Sequence[np.ndarray], domain: Domain, weights: np.ndarray | None = None) -> np.ndarray:
-    """The number of records (or their weight) in each cell of a marginal, as float64 of shape `domain.shape`.
+    """Return the number of records (or their weight) in each cell of a marginal, as float64 of shape `domain.shape`.
 
     Args:
         columns: the codes of each attribute of the marginal, at least one, each of shape (records,).
@@ -42,7 +43,7 @@ def count_cells(columns: Sequence[np.ndarray], domain: Domain, weights: np.ndarr
 
 
 def zero_table(domain: Domain) -> np.ndarray:
-    """A flat table of zeros, one per cell, which takes no memory until written to.
+    """Return a flat table of zeros, one per cell, which takes no memory until written to.
 
     Raises:
         ModelTooLarge: as for `count_cells`.
@@ -62,7 +63,7 @@ def zero_table(domain: Domain) -> np.ndarray:
 
 
 def cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
-    """The row-major cell of each record, computed in the smallest type that holds them all."""
+    """Return the row-major cell of each record, computed in the smallest type that holds them all."""
     kind = code_type(math.prod(shape))
     cells = columns[0].astype(kind)
     for column, size in zip(columns[1:], shape[1:], strict=True):
@@ -74,7 +75,7 @@ def cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndar
 def count_tables(
     columns: Sequence[np.ndarray], shape: Sequence[int], cliques: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """The tables of many cliques of columns, counted together by compiled kernels on all threads.
+    """Return the tables of many cliques of columns, counted together by compiled kernels on all threads.
 
     Pairs of attributes of few values are counted several by one increment (`pair_counting`). Of the others some records
     are read at a time, so that all columns of them stay in the cache while one clique after the other reads its own.
@@ -132,3 +133,16 @@ def _count_each(
             partial(kernel, codes, members, widths, sizes, begins, *part, cells, counts)
             for part, cells in zip(parts, room, strict=True)
         )
+
+
+def inside_others(cliques: Collection[frozenset[str]]) -> set[frozenset[str]]:
+    """Return the cliques that another one contains."""
+    longest, having = max(map(len, cliques), default=0), defaultdict(list)
+    for clique in cliques:
+        for name in clique:
+            having[name].append(clique)
+    return {
+        clique
+        for clique in cliques
+        if len(clique) < longest and any(clique < other for other in min([having[name] for name in clique], key=len))
+    }

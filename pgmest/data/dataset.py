@@ -6,10 +6,9 @@ records. One column is kept per attribute, in the smallest unsigned type that ho
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,18 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest._base.html import html_text
-from pgmest.data.codes import as_codes, as_weights, code_type, read_only
-from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_tables
-from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
+from pgmest.data.codes import as_codes, as_weights, code_columns, code_type, read_only
+from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_tables, inside_others
+from pgmest.data.frames import frame_of, lazy_frame, read_columns, read_frame, write_frame
 from pgmest.data.table_file import TableFile
-from pgmest.errors import (
-    ArgumentError,
-    CodeRangeError,
-    DataError,
-    DomainError,
-    OptionalDependencyError,
-    ShapeError,
-)
+from pgmest.errors import ArgumentError, CodeRangeError, DataError, DomainError
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
@@ -79,7 +71,7 @@ class Dataset:
 
     @classmethod
     def from_frame(cls, frame: Any, domain: Domain | Mapping[str, int], weights: Any = None) -> Dataset:
-        """The dataset of a dataframe: pandas, polars, pyarrow, or others that narwhals reads.
+        """Return the dataset of a dataframe: pandas, polars, pyarrow, or others that narwhals reads.
 
         Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, Dask, ...) they stay there: the result is
         a `LazyDataset`, whose marginals the engine counts. Columns that are no attribute are ignored. Codes may be
@@ -120,7 +112,7 @@ class Dataset:
         skip: int | None = None,
         header: int | Sequence[str] | None = None,
     ) -> Dataset:
-        """The dataset of a file; see `TableFile` for the kinds, and `from_frame` for what it may hold.
+        """Return the dataset of a file; see `TableFile` for the kinds, and `from_frame` for what it may hold.
 
         Args:
             path: the file.
@@ -155,7 +147,7 @@ class Dataset:
         records_per_person: int | None = None,
         unit_column: str | None = None,
     ) -> Dataset:
-        """The dataset of arrays of codes.
+        """Return the dataset of arrays of codes.
 
         Args:
             codes: an array of shape (records, attributes), or a list with one array of shape (records,) per attribute.
@@ -172,15 +164,13 @@ class Dataset:
             CodeRangeError: a code is not in 0..n-1.
         """
         domain = as_domain(domain)
-        columns = _columns(codes, domain)
+        columns = code_columns(codes, domain)
         records = len(codes) if isinstance(codes, np.ndarray) or not columns else len(columns[0])
+        named = zip(columns, domain.items(), strict=True)
         if trusted:
-            typed = [
-                np.asarray(column, code_type(size), order="C")
-                for column, size in zip(columns, domain.shape, strict=True)
-            ]
+            typed = [np.asarray(column, code_type(size), order="C") for column, (_, size) in named]
         else:
-            typed = [as_codes(column, name, size) for column, (name, size) in zip(columns, domain.items(), strict=True)]
+            typed = [as_codes(column, name, size) for column, (name, size) in named]
         checked_weights = None if weights is None else as_weights(weights, records)
         made = tuple(map(read_only, typed))
         bounded: dict[str, Any] = {"records_per_person": records_per_person, "unit_column": unit_column}
@@ -188,7 +178,7 @@ class Dataset:
 
     @classmethod
     def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
-        """The records of several datasets, one after the other; where only some have weights, the others' are 1.
+        """Return the records of several datasets, one after the other; if only some have weights, the others' are 1.
 
         Raises:
             DomainError: no dataset, or their domains differ.
@@ -204,9 +194,7 @@ class Dataset:
             )
         records, bounds = sum(part.records for part in parts), [part.records_per_person for part in parts]
         at_most = sum(bound or 1 for bound in bounds) if any(bounds) else None  # a person may be in all parts
-        units = sorted(
-            {part.unit_column or "a row" for part in parts}
-        )  # of several kinds nothing can be promised alone
+        units = sorted({part.unit_column or "a row" for part in parts})  # several kinds have no common promise
         person = parts[0].unit_column if len(units) == 1 else " or ".join(units)
         bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": person}
         shared = parts[0].evidence if all(part.evidence == parts[0].evidence for part in parts) else None
@@ -220,7 +208,7 @@ class Dataset:
         return float(self.records) if self.weights is None else float(self.weights.sum())
 
     def project(self, attributes: Iterable[str] | str) -> Factor:
-        """The marginal: how many records (or how much weight) each cell holds, axes in the order asked for.
+        """Return the marginal: the number (or weight) of the records in each cell, with axes in the order asked for.
 
         Over no attributes it is the total.
 
@@ -235,7 +223,7 @@ class Dataset:
         return Factor.owning(self.domain.project(clique), self._counts(clique))
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
-        """The marginal of each clique, in the order given.
+        """Return the marginal of each clique, in the order given.
 
         A clique inside another one is summed from the other's table where that has fewer cells than there are records;
         with weights, the two ways agree to rounding.
@@ -280,13 +268,13 @@ class Dataset:
         ]
 
     def _counted_together(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
-        """The tables of cliques that are smaller than the records, where they and the records are many; else none."""
+        """Return the tables of cliques with fewer cells than records, if cliques and records are many; else none."""
         kept = self._kept or {}
         missing = {key: clique for clique in cliques if len(clique) > 1 and (key := frozenset(clique)) not in kept}
         if self.weights is not None or len(missing) * self.records < TOGETHER_STEPS:
             return {}
         if self.records > QUICKLY_COUNTED:
-            inside = _inside_others(missing)
+            inside = inside_others(missing)
             missing = {key: clique for key, clique in missing.items() if len(clique) == 2 or key not in inside}
         axis, shape = {name: axis for axis, name in enumerate(self.domain)}, self.domain.shape
         asked = {key: [axis[name] for name in clique] for key, clique in missing.items()}
@@ -318,7 +306,7 @@ class Dataset:
             cells -= self._kept.pop(key).values.size
 
     def _counts(self, clique: Clique) -> np.ndarray:
-        """The table of the marginal of `clique`: the only place where records are counted."""
+        """Return the table of the marginal of `clique`: the only place where records are counted."""
         if not clique:
             return np.array(self.total)
         return count_cells([self.column(name) for name in clique], self.domain.project(clique), self.weights)
@@ -333,7 +321,7 @@ class Dataset:
         return np.stack(self.columns, axis=1)
 
     def column(self, attribute: str) -> np.ndarray:
-        """The codes of one attribute, shape (records,)."""
+        """Return the codes of one attribute, shape (records,)."""
         return self.columns[self.domain.axes((attribute,))[0]]
 
     def collect(self) -> Dataset:
@@ -346,7 +334,7 @@ class Dataset:
         return replace(self, domain=self.domain.project(names), columns=tuple(map(self.column, names)), _kept=None)
 
     def take(self, rows: Any) -> Dataset:
-        """The records at `rows`: positions, a boolean mask, or a slice.
+        """Return the records at `rows`: positions, a boolean mask, or a slice.
 
         Raises:
             ArgumentError: there are no such rows.
@@ -364,7 +352,7 @@ class Dataset:
         return Dataset(self.domain, columns, len(index), weights, evidence=self.evidence, **bounded)
 
     def to_frame(self, backend: str = "pandas", weights: str | None = None) -> Any:
-        """The codes as a dataframe, a 64-bit integer column per attribute.
+        """Return the codes as a dataframe, a 64-bit integer column per attribute.
 
         Args:
             backend: "pandas", "polars" or "pyarrow".
@@ -374,21 +362,13 @@ class Dataset:
             ArgumentError: another backend, or `weights` is missing or already the name of an attribute.
             OptionalDependencyError: the library is not installed.
         """
-        import narwhals as nw
-
-        if backend not in ("pandas", "polars", "pyarrow"):
-            raise ArgumentError.of("backend", backend, ("pandas", "polars", "pyarrow"))
-        try:
-            importlib.import_module(backend)
-        except ImportError:
-            raise OptionalDependencyError.of(backend, f"to_frame(backend='{backend}')") from None
         if (self.weights is None) != (weights is None) or weights in self.domain:
             what = "None, for a dataset without weights" if self.weights is None else "a new name for their column"
             raise ArgumentError.of("weights", weights, what)
         columns = {name: column.astype(np.int64) for name, column in zip(self.domain, self.columns, strict=True)}
         if weights is not None and self.weights is not None:
             columns[weights] = self.weights
-        return nw.from_dict(columns, backend=backend).to_native()
+        return frame_of(columns, backend)
 
     def save(self, path: str | Path, weights: str | None = None) -> None:
         """Write the codes as `.csv`, `.tsv` (`.gz`, too) or `.parquet`, atomically; `weights` as for `to_frame`."""
@@ -414,32 +394,3 @@ class Dataset:
     def __repr__(self) -> str:
         weighted = "" if self.weights is None else f", weights summing to {self.total:,.6g}"
         return f"Dataset({self.records:,} records, {len(self.domain)} attributes{weighted})"
-
-
-def _inside_others(cliques: Collection[frozenset[str]]) -> set[frozenset[str]]:
-    """Those of which another one has all attributes."""
-    longest, having = max(map(len, cliques), default=0), defaultdict(list)
-    for clique in cliques:
-        for name in clique:
-            having[name].append(clique)
-    return {
-        clique
-        for clique in cliques
-        if len(clique) < longest and any(clique < other for other in min([having[name] for name in clique], key=len))
-    }
-
-
-def _columns(codes: np.ndarray | Sequence[Any], domain: Domain) -> list[np.ndarray]:
-    """One array per attribute, all of the same length."""
-    if isinstance(codes, np.ndarray):
-        if codes.ndim != 2 or codes.shape[1] != len(domain):
-            raise ShapeError.of("codes", f"(records, {len(domain)})", codes.shape, "Give one column per attribute.")
-        return list(codes.T)
-    columns = [np.asarray(column) for column in codes]
-    if len(columns) != len(domain):
-        raise ShapeError.of("codes, a list of columns", (len(domain),), (len(columns),), "Give one per attribute.")
-    for name, column in zip(domain, columns, strict=True):
-        if column.shape != columns[0].shape or column.ndim != 1:
-            expected = f"({len(columns[0])},)" if columns[0].ndim else "(records,)"
-            raise ShapeError.of(f"column '{name}'", expected, column.shape, "Give one code per record and attribute.")
-    return columns

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import importlib
 import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,24 @@ def write_frame(frame: Any, path: str | Path | TableFile) -> None:
         if kind.endswith(".gz"):
             content = gzip.compress(content, GZIP_LEVEL, mtime=0)
         temporary.write_bytes(content)
+
+
+def frame_of(columns: Mapping[str, np.ndarray], backend: str) -> Any:
+    """Return columns as a dataframe of a library: "pandas", "polars" or "pyarrow".
+
+    Raises:
+        ArgumentError: another library.
+        OptionalDependencyError: the library is not installed.
+    """
+    import narwhals as nw
+
+    if backend not in ("pandas", "polars", "pyarrow"):
+        raise ArgumentError.of("backend", backend, ("pandas", "polars", "pyarrow"))
+    try:
+        importlib.import_module(backend)
+    except ImportError:
+        raise OptionalDependencyError.of(backend, f"to_frame(backend='{backend}')") from None
+    return nw.from_dict(columns, backend=backend).to_native()
 
 
 def read_columns(frame: Any, names: Iterable[str]) -> dict[str, np.ndarray]:

@@ -95,7 +95,7 @@ class LazyDataset(Dataset):
         records_per_person: int | None = None,
         unit_column: str | None = None,
     ) -> LazyDataset:
-        """The dataset of a lazy frame that has the columns it needs; one scan checks every code.
+        """Return the dataset of a lazy frame that has the columns it needs; one scan checks every code.
 
         Raises:
             DataError: a value is no integer code, or a weight is no finite number of at least 0.
@@ -118,7 +118,7 @@ class LazyDataset(Dataset):
         return self.project_many([attributes])[0]
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
-        """The marginal of each clique, in the order given.
+        """Return the marginal of each clique, in the order given.
 
         Cliques that fit into one table of `CELLS_AT_ONCE` cells are counted in one scan; in DuckDB, without weights,
         all those of at most `RECORDS_AT_ONCE` cells.
@@ -149,7 +149,7 @@ class LazyDataset(Dataset):
         return self
 
     def _streamed(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
-        """The tables of the cliques that can be counted from records handed over in one scan."""
+        """Return the tables of the cliques that can be counted from records handed over in one scan."""
         cliques = [clique for clique in cliques if self.domain.size(clique) <= RECORDS_AT_ONCE]
         part = self.domain.project(name for name in self.domain if any(name in clique for clique in cliques))
         batches = _batches(self._frame, part) if cliques and self._weight is None else None
@@ -276,7 +276,7 @@ DATASET_OF_LAZY_FRAME.append(LazyDataset.of_lazy)
 
 
 def _batches(frame: nw.LazyFrame[Any], domain: Domain) -> Iterator[Dataset] | None:
-    """The records a part at a time, their codes checked again, from an engine that hands them over as they are read."""
+    """Yield the records a part at a time, from an engine that streams them; their codes are checked again."""
     if not frame.implementation.is_duckdb() or importlib.util.find_spec("pyarrow") is None:
         return None
     relation: Any = frame.select(*domain).to_native()
@@ -309,7 +309,7 @@ def blocks(cliques: Iterable[Clique], domain: Domain, cells: int = CELLS_AT_ONCE
 
 
 def _most_completing(block: list[str], cliques: list[Clique], domain: Domain, cells: int) -> str | None:
-    """The attribute that completes the most cliques inside the block, the one of fewer values among equals."""
+    """Return the attribute that completes the most cliques inside the block, the one of fewer values among equals."""
     room = cells // math.prod(domain[name] for name in block)
     completed: dict[str, int] = {}
     members = set(block)

@@ -248,7 +248,7 @@ class LinkedDataset:
         return replace(self, tables=tables)
 
     def __len__(self) -> int:
-        """The number of rows of the root."""
+        """Return the number of rows of the root."""
         return self.tables[self.root].rows
 
     def __eq__(self, other: object) -> bool:

@@ -44,7 +44,7 @@ class PairTasks:
 
     @classmethod
     def of(cls, shape: Sequence[int], pairs: np.ndarray) -> PairTasks:
-        """Those pairs that lie in one group, or of which two groups have several.
+        """Return the tasks for those pairs that lie in one group, or that share their two groups with other pairs.
 
         Args:
             shape: the number of codes of each attribute.

@@ -18,7 +18,7 @@ Row = tuple[Any, ...]
 
 @contextlib.contextmanager
 def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
-    """The names of the columns of a sheet, and its rows, read one after the other.
+    """Return the names of the columns of a sheet, and its rows, read one after the other.
 
     The first row that has anything in it names the columns, unless the file's `skip` and `header` say otherwise; a
     column without a name is left out. Values have the types of their cells; of a formula it is the result that was
@@ -40,7 +40,7 @@ def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
 
 @contextlib.contextmanager
 def _sheet_rows(file: TableFile) -> Iterator[Iterator[Row]]:
-    """All rows of a sheet; raise as `workbook_rows`."""
+    """Yield all rows of a sheet; raise as `workbook_rows`."""
     try:
         import openpyxl
         from openpyxl.utils.exceptions import InvalidFileException
@@ -115,7 +115,7 @@ def _sheet(file: TableFile, book: Any) -> Any:
 
 
 def _filled(rows: Iterator[Row], places: list[int]) -> Iterator[Row]:
-    """The named cells of each row; empty rows as said above, none at the end."""
+    """Yield the named cells of each row; empty rows as said above, none at the end."""
     waiting = 0
     while (row := _next(rows)) is not None:
         cells = tuple(row[place] if place < len(row) else None for place in places)

@@ -40,6 +40,7 @@ from pgmest.mechanisms.parameters import (
 from pgmest.mechanisms.prepared_run import Drafting, PreparedRun
 from pgmest.mechanisms.result import OwnerOnly, Result
 from pgmest.mechanisms.run_arguments import check_run, generators, rules_of, shown
+from pgmest.mechanisms.stated_budget import check_accounting, stated_budget
 from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, ApproxDP, Epsilon, Rho
 from pgmest.privacy.charge_plan import ChargePlan
@@ -178,25 +179,8 @@ class Mechanism(ABC):
     def check_budget(self) -> None:
         """Raise ArgumentError if no budget is stated, or a budget that the mechanism cannot spend."""
         self._stated()
-        if self.accounting == "auto":
-            return
-        name = type(self).__name__
-        if not self.delta:
-            raise ArgumentError(
-                f"{name} got accounting={self.accounting!r}, which is for a budget of epsilon= with a positive delta=: "
-                "leave accounting= out."
-            )
-        if self.gaussian_only or self.accounting in self.accountings:
-            return
-        if self.accounting == "pld" and "gdp" in self.accountings:
-            raise ArgumentError(
-                f"{name} decides the costs of its rounds by earlier answers. A privacy-loss distribution is proven for "
-                'costs that are fixed beforehand only: take accounting="gdp", which is proven for both.'
-            )
-        raise ArgumentError(
-            f"{name} takes accounting={' or '.join(map(repr, self.accountings))}, not {self.accounting!r}: no tighter "
-            "bound is known for its noise."
-        )
+        if self.accounting != "auto":
+            check_accounting(type(self).__name__, self.accounting, self.accountings, self.gaussian_only, self.delta)
 
     def budget(self) -> Epsilon | Rho | GDP:
         """Return the budget that `epsilon`, `delta` and `rho` state.
@@ -212,27 +196,8 @@ class Mechanism(ABC):
         return self._stated()
 
     def _stated(self) -> Epsilon | Rho | GDP:
-        name, spends = type(self).__name__, self.definition
-        if self.rho is not None:
-            if self.epsilon is not None or self.delta is not None:
-                raise ArgumentError(f"{name} got rho= and epsilon= or delta=: state the budget once.")
-            if spends == "pure":
-                raise ArgumentError(f"{name} is a pure epsilon-DP mechanism: give epsilon= instead of rho=.")
-            return Rho(self.rho)
-        if self.epsilon is None:
-            wanted = "epsilon=" if spends == "pure" else "epsilon= or rho="
-            raise ArgumentError(f"{name} needs a privacy budget: give {wanted}.")
-        if not self.delta:
-            if spends == "zcdp":
-                raise ArgumentError(
-                    f"{name} got delta=0, but spends its budget under zCDP, which implies (epsilon, delta)-DP for "
-                    "positive deltas only: leave delta= out, or give one well below 1 / records."
-                )
-            return Epsilon(self.epsilon)
-        if spends == "pure":
-            raise ArgumentError(f"{name} is pure epsilon-DP, so delta={self.delta} is not spent: leave delta= out.")
         gdp = self.accounting == "gdp" or (self.gaussian_only and self.accounting != "zcdp")
-        return (GDP if gdp else Rho).of(self.epsilon, self.delta)
+        return stated_budget(type(self).__name__, self.definition, self.epsilon, self.delta, self.rho, gdp=gdp)
 
     def fit(
         self,
@@ -407,14 +372,12 @@ def relevant_workload(domain: Domain, workload: Any) -> Workload:
     return relevant
 
 
-def cliques_of(workload: Any, domain: Domain, default: int = 2) -> list[Clique]:
-    """Return the distinct cliques of a workload, in order; for None all cliques of `default` attributes.
-
-    On a smaller domain, None gives the clique of all attributes.
+def cliques_of(workload: Any, domain: Domain) -> list[Clique]:
+    """Return the distinct cliques of a workload, in order; for None all pairs, or the only attribute.
 
     Raises:
         ArgumentError, UnknownAttributeError, QueryError: as for `relevant_workload`.
     """
     if workload is None:
-        return list(combinations(domain.attributes, min(default, len(domain))))
+        return list(combinations(domain.attributes, min(2, len(domain))))
     return list(dict.fromkeys(map(domain.clique, relevant_workload(domain, workload).cliques)))

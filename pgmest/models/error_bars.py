@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from pgmest.errors import ArgumentError
-from pgmest.measurements.measurement import BETWEEN
 from pgmest.measurements.published import EXACT_STDDEV
+from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
 
 if TYPE_CHECKING:
     from pgmest.models.base import ModelBase
-    from pgmest.models.posterior.posterior import About
+    from pgmest.models.posterior.drawn_tables import About
 
 Kind = Literal["auto", "errors", "noise", "posterior", "bounds"]
 

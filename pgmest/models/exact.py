@@ -16,7 +16,6 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, count_text, listed, memory_text, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.archive import MEASURED_MODEL, MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
@@ -168,13 +167,7 @@ class Model(Distribution):
         return Factor.owning(self.domain.project(names), values * self.total)
 
     def _project_many(self, cliques: Sequence[Clique]) -> list[Factor]:
-        """Return the marginals on many sets of attributes, in counts; far cheaper than one after the other.
-
-        The tables may be parts of larger arrays; copy those that are kept for long.
-
-        Raises:
-            UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
-        """
+        """Return many marginals, far faster than one after the other; they may be parts of larger arrays."""
         from pgmest.inference.marginals.propagation import propagate
 
         names = [self.domain.clique(clique) for clique in cliques]
@@ -182,11 +175,7 @@ class Model(Distribution):
         return [Factor.owning(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
 
     def datavectors(self, cliques: Iterable[Clique]) -> list[np.ndarray]:
-        """Return the marginals of `project_many`, each as its cells, row-major, shape (cells,); do not write to them.
-
-        Raises:
-            UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
-        """
+        """Return the marginals of `project_many` as flat cells, row-major, shape (cells,); do not write to them."""
         from pgmest.inference.marginals.propagation import propagate_cells
 
         return propagate_cells(self.calibrated, [self.domain.clique(clique) for clique in cliques], self.total)
@@ -358,12 +347,9 @@ class Model(Distribution):
     def kl(self, other: Distribution) -> float:
         """Return KL(p || q) = E_p[log p - log q] to another model q, in nats; inf if q excludes a possible record of p.
 
-        Args:
-            other: a model with a joint distribution: a Model, SupportModel or BayesianNetwork.
-
         Raises:
             DomainError: the models are over different attributes.
-            ArgumentError: a model of another kind, which has tables but no joint distribution.
+            ArgumentError: the other model is no Model, SupportModel or BayesianNetwork, so has no joint distribution.
         """
         if not hasattr(other, "kl_from"):
             raise ArgumentError.of("other", type(other).__name__, "a Model, SupportModel or BayesianNetwork")
@@ -400,17 +386,9 @@ class Model(Distribution):
         estimate used the caller's own loss or solver; the loaded model then gives that reason when it is asked for
         error bars.
         """
-        from pgmest.models.measured import bounds_parts, facts_parts, known_parts, measured_parts
+        from pgmest.models.measured import save
 
-        parts, (told, facts) = measured_parts(self), facts_parts(self.held_facts())
-        arrays = {"potentials": self.potentials.flat, **facts}
-        if isinstance(parts, str):
-            known, noisy = known_parts(self)
-            write_model(path, MODEL, self, {**known, "no_error_bars": parts, **told}, **arrays, **noisy)
-        else:
-            more, base, answers = parts
-            more = {**more, **told, **bounds_parts(self)}
-            write_model(path, MEASURED_MODEL, self, more, **arrays, base=base, answers=answers)
+        save(self, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
         refit = self.refit if self.refit is not None and self.refit.picklable else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pgmest.measurements.files.query_format import decode_query, encode_query
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import NOISES
-from pgmest.models.archive import MOST_VALUES, Header, Unreadable, number
+from pgmest.models.archive import MEASURED_MODEL, MODEL, MOST_VALUES, Header, Unreadable, number, write_model
 from pgmest.sampling.facts import Facts
 from pgmest.solvers.choose import SOLVERS, choose_solver
 from pgmest.solvers.refit import Objective, Refit
@@ -37,7 +38,20 @@ are left out."""
 Parts = tuple[dict[str, Any], np.ndarray, np.ndarray]
 
 
-def measured_parts(model: Model) -> Parts | str:
+def save(model: Model, path: str | Path) -> None:
+    """Write a model to a file; see `Model.save`."""
+    parts, (told, facts) = _measured_parts(model), facts_parts(model.held_facts())
+    arrays = {"potentials": model.potentials.flat, **facts}
+    if isinstance(parts, str):
+        known, noisy = known_parts(model)
+        write_model(path, MODEL, model, {**known, "no_error_bars": parts, **told}, **arrays, **noisy)
+    else:
+        more, base, answers = parts
+        more = {**more, **told, **bounds_parts(model)}
+        write_model(path, MEASURED_MODEL, model, more, **arrays, base=base, answers=answers)
+
+
+def _measured_parts(model: Model) -> Parts | str:
     """Return the header's entries, the base potentials and the answers; or the reason why a file cannot keep them."""
     refit, measurements = model.refit, model.measurements
     if refit is None or not measurements:

@@ -89,7 +89,7 @@ class Curator(Account):
         stddev: float | None = None,
         label: str = "",
     ) -> LinearMeasurement:
-        """Return noisy answers to a query about the marginal of a clique, in counts.
+        """Return noisy answers to a query about the marginal of a clique, in counts, with the true kind of the noise.
 
         The budget's type determines the noise: discrete Gaussian for Rho, discrete Laplace for Epsilon, and Gaussian on
         a fine grid for GDP, PlannedRho and ApproxDP (discrete Laplace if its delta is zero). A query that is not
@@ -101,9 +101,6 @@ class Curator(Account):
             query: None for the identity, a query matrix with a column per cell, or a Kron over the clique's attributes.
             stddev: the standard deviation of the noise, instead of `spend`; the cost follows from it.
             label: the label of the ledger's entry; by default the clique.
-
-        Returns:
-            the measurement, with the true kind and standard deviation of the noise.
 
         Raises:
             BudgetExceeded: if the cost exceeds what is left; nothing was spent.
@@ -133,9 +130,10 @@ class Curator(Account):
         weights: Iterable[float] | None = None,
         queries: Iterable[Any] | None = None,
     ) -> list[LinearMeasurement]:
-        """Measure each clique with a share of `spend`. Nothing is spent unless all cliques can be measured.
+        """Measure each clique with a share of `spend`, and return the measurements in the order of the cliques.
 
-        Cliques that invariants determine are answered exactly, and have no share.
+        Nothing is spent unless all cliques can be measured. Cliques that invariants determine are answered exactly, and
+        have no share.
 
         Args:
             cliques: the cliques, of attributes or levels, in the order of measurement.
@@ -143,9 +141,6 @@ class Curator(Account):
             weights: the proportions of the shares, one weight per clique; equal by default.
                 `pgmest.privacy.least_error_weights` minimize the total expected error.
             queries: a query per clique, as for `measure`.
-
-        Returns:
-            the measurements, in the order of the cliques.
 
         Raises:
             as `measure` does.
@@ -184,6 +179,8 @@ class Curator(Account):
     ) -> np.ndarray:
         """Return numbers computed from the records, with Gaussian noise (Laplace for Epsilon), rounded to a grid.
 
+        The result has the shape (count,).
+
         Args:
             values: a function of the records that returns `count` numbers. It must not raise errors that depend on the
                 records. If the number of records is private, it is first called with an empty dataset.
@@ -191,9 +188,6 @@ class Curator(Account):
             sensitivity: the largest change of each number between neighbors.
             spend: the cost, of the budget's type.
             label: the label of the ledger's entry.
-
-        Returns:
-            the noisy numbers, shape (count,).
 
         Raises:
             ScoreError: if a value is NaN (see `select`); the other errors are those of `measure`.
@@ -207,7 +201,7 @@ class Curator(Account):
     def measure_vectors(
         self, vectors: Sequence[UnitVector], spend: Budget, weights: Iterable[float]
     ) -> list[tuple[np.ndarray, float]]:
-        """Return numbers to which each individual adds a vector of length at most 1, with noise.
+        """Return numbers to which each individual adds a vector of length at most 1, with noise and its deviation.
 
         Nothing is spent unless all of them can be measured.
 
@@ -215,9 +209,6 @@ class Curator(Account):
             vectors: the numbers. If an individual has several records, its vector may be that many times as long.
             spend: the cost of all together.
             weights: the proportions of the shares, one for each vector.
-
-        Returns:
-            for each vector, the noisy numbers and the standard deviation of the noise.
 
         Raises:
             as `measure_values` does.
@@ -251,9 +242,6 @@ class Curator(Account):
             spend: the cost, of the budget's type.
             monotone: whether all scores change in the same direction between neighbors, which halves the noise.
             label: the label of the ledger's entry.
-
-        Returns:
-            the chosen candidate.
 
         Raises:
             BudgetExceeded: if the cost exceeds what is left; nothing was spent.
@@ -293,7 +281,7 @@ class Curator(Account):
         *,
         label: str,
     ) -> list[int]:
-        """Draw candidates independently, with probabilities exactly proportional to exp(exponent * 2^unit_power).
+        """Draw positions of candidates independently, with probabilities proportional to exp(exponent * 2^unit_power).
 
         Each draw is an exponential mechanism. Between neighbors the difference of two exponents changes by at most
         2 * moved, so with b = 2 moved 2^unit_power a draw is b-DP and b^2 / 8-zCDP (bounded range; Cesar, Rogers 2021).
@@ -307,9 +295,6 @@ class Curator(Account):
             draws: the number of draws.
             spend: the cost, of the budget's type.
             label: the label of the ledger's entry.
-
-        Returns:
-            the positions of the drawn candidates.
 
         Raises:
             ArgumentError: if an argument is out of its range.
@@ -328,8 +313,8 @@ class Curator(Account):
     ) -> list[str]:
         """Return the labels that many records have, of labels that nobody listed; there may be none.
 
-        The counts get the noise of a histogram. The label of a single person exceeds the threshold with probability at
-        most delta (`pgmest.privacy.thresholds`).
+        They are in alphabetical order. The counts get the noise of a histogram. The label of a single person exceeds
+        the threshold with probability at most delta (`pgmest.privacy.thresholds`).
 
         Args:
             counts: a function of the records that returns the positive count of each label that occurs. A record has at
@@ -337,9 +322,6 @@ class Curator(Account):
             spend: the cost: Rho or Epsilon.
             delta: the cost in delta besides, of the curator's `threshold_delta`.
             label: the label of the ledger's entry.
-
-        Returns:
-            the released labels, in alphabetical order.
 
         Raises:
             ArgumentError: if delta exceeds what is left, or the budget is of another type.
@@ -350,7 +332,7 @@ class Curator(Account):
             delta = self.ledger.affordable_delta(delta, label)
             return list(map(str, self._pay(requests.labels(counts, cost, delta, self.neighbors, self._backend, label))))
 
-    def count(self, spend: Budget, *, label: str = "") -> LinearMeasurement:
+    def count(self, spend: Budget) -> LinearMeasurement:
         """Measure the number of records, the marginal of the clique ().
 
         Under `Replace` the number is public: `public_total` has it and costs nothing.
@@ -361,9 +343,8 @@ class Curator(Account):
         if self.public_total is not None:
             raise ArgumentError("under Replace the number of records is public: use curator.public_total, for nothing.")
         with self.ledger.held():
-            label = label or NUMBER
-            cost = self._affordable(spend, label)
-            return self._measured(self._request(self._question((), None), cost, label, "count"))
+            cost = self._affordable(spend, NUMBER)
+            return self._measured(self._request(self._question((), None), cost, NUMBER, "count"))
 
     def release(
         self,

@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError, plural
-from pgmest.privacy import journal
 from pgmest.privacy.budgets import Budget, PlannedRho, rounded_down
-from pgmest.privacy.chain import ChainedFile, adopt
+from pgmest.privacy.chain import ChainedFile
 from pgmest.privacy.ledger import amounts, budget_of
 from pgmest.privacy.ledger_runs import Charge, LedgerRun, RunAccount, accounts, end_dropped_runs
 from pgmest.privacy.neighbors import Neighbors
@@ -385,22 +384,6 @@ class DatasetLedger(OneProcess):
 
     def _delta_left(self) -> Fraction:
         return Fraction(self.threshold_delta) - sum((run.delta_counts for run in self.runs), Fraction(0))
-
-
-def adopt_file(path: str | Path) -> str:
-    """Accept a ledger or a journal that was moved or restored as the newest and only one, and return its head.
-
-    Raises:
-        LedgerError: if the file is neither, was edited, or is in use.
-        FileFormatError: if the file cannot be opened.
-    """
-    errors: list[LedgerError] = []
-    for kind, version, name in ((FORMAT, VERSION, NAME), (journal.FORMAT, journal.VERSION, journal.NAME)):
-        try:
-            return adopt(path, kind, version, name, LedgerError)
-        except LedgerError as error:
-            errors.append(error)
-    raise max(errors, key=lambda error: "is not a" not in str(error))
 
 
 def _now() -> str:

@@ -27,7 +27,7 @@ def uniform(first: np.ndarray, last: np.ndarray, generator: np.random.Generator)
 
 
 def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[int, tuple[int, ...]]:
-    """The upper bound and the starts of bins of whole numbers, `read` from nodes of the schema."""
+    """Return the upper bound and the starts of bins of whole numbers, `read` from nodes of the schema."""
     if "edges" in fields:
         starts = _edges(node, fields, read)
         return starts[-1] - 1, tuple(starts[:-1])
@@ -46,7 +46,7 @@ def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tu
 
 
 def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
-    """The least number of each bin of real numbers, and the greatest number of the last."""
+    """Return the least number of each bin of real numbers, and the greatest number of the last."""
     if "edges" in fields:
         return _edges(node, fields, lambda edge: float(edge.number()))
     low, high = _bounds(node, fields, lambda bound: float(bound.number()))
@@ -133,7 +133,7 @@ def _check_count(node: SchemaNode, bins: int) -> None:
 
 
 def bin_expression(column: nw.Expr, starts: Sequence[Any], values: Sequence[Any] | None = None) -> nw.Expr:
-    """The bin of a number or date, or the value of its bin, found by halves, as an expression of an engine."""
+    """Return the bin of a number or date, or the value of its bin, found by halves, as an expression of an engine."""
     import narwhals as nw
 
     def among(first: int, last: int) -> Any:
@@ -147,7 +147,7 @@ def bin_expression(column: nw.Expr, starts: Sequence[Any], values: Sequence[Any]
 
 
 def whole_bin_expression(number: nw.Expr, starts: Sequence[float]) -> nw.Expr:
-    """The bin of a whole number, by division where all bins but the last are equally wide; of null it is any."""
+    """Return the bin of a whole number, by division if all bins but the last are equally wide; of null it is any."""
     import narwhals as nw
 
     widths = {after - before for before, after in itertools.pairwise(starts)}

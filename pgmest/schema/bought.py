@@ -92,7 +92,7 @@ class BoughtColumn:
         return self.read(self.name, SchemaNode(nodes, source, self.node.line, self.node.name))
 
     def settled(self, low: Any, high: Any, whole: int) -> dict[str, Any]:
-        """The description with these bounds: as it is stated where such a column can be, else with other bins.
+        """Return the description with these bounds: as it is stated if such a column is possible, else with other bins.
 
         Whatever the bounds are, there is one.
 

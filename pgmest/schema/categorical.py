@@ -267,7 +267,7 @@ class Boolean(Categorical):
 
 
 def _labels(node: SchemaNode) -> tuple[Value, ...]:
-    """The texts of false and of true."""
+    """Return the texts of false and of true."""
     texts = [written(_value(item)) for item in node.items()]
     if len(texts) != 2 or len({text.lower() for text in texts}) != 2:
         node.fail("must be two texts: false's, then true's, such as [no, yes].")

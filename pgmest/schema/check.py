@@ -93,7 +93,7 @@ class TableCheck:
         return "The schema fits the table."
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The heading and a row for each column, as texts."""
+        """Return the heading and a row for each column, as texts."""
         heading = ("column", "missing", "unreadable", "clipped", "other", "values used", "commonest")
         rows = []
         for column in self.columns:
@@ -216,7 +216,7 @@ def _few(shown: Iterable[str]) -> list[str]:
 
 
 def _counted_in_engine(column: SchemaColumn, frame: nw.LazyFrame[Any]) -> ColumnCheck:
-    """The check of one column, by the engine that holds it."""
+    """Return the check of one column, counted by the engine that holds it."""
     import narwhals as nw
 
     frame = within_limits(frame)

@@ -207,7 +207,7 @@ def _clock(node: SchemaNode, step: int) -> int:
 
 
 def _format(node: SchemaNode) -> str:
-    """A format of times, found to be one that a time is written and read in."""
+    """Return a format of times after checking that times can be written and read in it."""
     form, time = node.text(), datetime.datetime(1900, 1, 1, 15, 42, tzinfo=datetime.UTC)
     try:
         read = datetime.datetime.strptime(time.strftime(form), form)

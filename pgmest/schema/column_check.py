@@ -234,7 +234,7 @@ class ColumnCheck:
             yield f"{percent_text(self.missing, self.rows)} of the rows have no value{marker}"
 
     def _become(self, fate: int) -> str:
-        """A few values of this fate, and the codes that they have, the commonest first."""
+        """Return a few values of this fate, and the codes that they get, the commonest first."""
         counts = self.counts[fate]
         codes = [int(code) for code in np.argsort(-counts, kind="stable") if counts[code]]
         examples = f" (such as {', '.join(self.examples[fate])})" if self.examples.get(fate) else ""

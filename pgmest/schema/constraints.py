@@ -104,7 +104,7 @@ def _united(*found: Iterable[tuple[Clique, np.ndarray]]) -> dict[Clique, np.ndar
 
 
 def _named(plain: Any) -> set[str]:
-    """All names and values that a constraint mentions at its first levels, among them its columns."""
+    """Return all names and values that a constraint mentions at its first levels, among them its columns."""
     if isinstance(plain, list):
         return {name for name in plain if isinstance(name, str)}
     if not isinstance(plain, dict):
@@ -195,7 +195,7 @@ def _missing(column: SchemaColumn) -> np.ndarray:
 
 
 def _scalar(key: str) -> str | int | float:
-    """The key of a mapping, which is always text, as the number that it may be."""
+    """Return the key of a mapping, which is always text, as the number that it may be."""
     if re.match(INTEGER, key):
         return int(key)
     return float(key) if re.match(REAL, key) else key

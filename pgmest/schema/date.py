@@ -145,7 +145,7 @@ def read_each(values: Values, read: Callable[[object], int | None]) -> Numbers:
 
 
 def _span(first: np.datetime64, last: np.datetime64) -> str:
-    """The days from one to another: 2020..2024 for whole years, 2020-03 for a month, else 2020-03-05..2020-03-11."""
+    """Return a span of days as text: 2020..2024 for whole years, 2020-03 for a month, else 2020-03-05..2020-03-11."""
     for unit in ("Y", "M"):
         begins, ends = first.astype(f"M8[{unit}]"), last.astype(f"M8[{unit}]")
         if begins.astype("M8[D]") == first and (ends + 1).astype("M8[D]") - 1 == last:
@@ -154,7 +154,7 @@ def _span(first: np.datetime64, last: np.datetime64) -> str:
 
 
 def _clock_span(first: np.datetime64, last: np.datetime64) -> str:
-    """The times from one to another: 2020-03-05 08:00..08:59, with the second date where it is another."""
+    """Return a span of times as text: 2020-03-05 08:00..08:59, with the second date where it is another."""
     start, end = _text(first), _text(last)
     if start == end:
         return start
@@ -166,7 +166,7 @@ def _text(time: np.datetime64) -> str:
 
 
 def _format(node: SchemaNode) -> str:
-    """A format of dates, found to be one that a date is written and read in."""
+    """Return a format of dates after checking that dates can be written and read in it."""
     form, day = node.text(), datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC)
     if form in EPOCHS:
         return form

@@ -76,7 +76,7 @@ RELATIONS = """\
 
 
 def draft(table: Any, *, bought: bool = False) -> str:
-    """A schema in YAML for a raw table, to edit: **its bounds and values are those of the records**, and it says so.
+    """Return a draft of a schema for a raw table, in YAML: **its bounds and values are those of the records**.
 
     Few distinct numbers are codes, which are listed; the bounds of others are rounded outwards, and a value that many
     rows have is a bin alone. Of text the most frequent values are listed, rare ones never. Identifiers and free text

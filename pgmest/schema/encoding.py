@@ -156,14 +156,14 @@ def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tup
 
 
 def _coded(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """The code of a column of any kind, and which values `outside: error` refuses, as expressions."""
+    """Return the code of a column of any kind, and which values `outside: error` refuses, as expressions."""
     if isinstance(column, Total):
         return _placed_total(column, states)
     return _placed_later(column, states) if isinstance(column, Later) else _placed(column, states)
 
 
 def _placed(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """The code of a column, and which values `outside: error` refuses, as expressions; as `SchemaColumn.encode`."""
+    """Return the code of a column, and the values that `outside: error` refuses (`SchemaColumn.encode`)."""
     import narwhals as nw
 
     read = states[column.name]
@@ -205,7 +205,7 @@ def _with_numbers(
 
 
 def _as_coded(column: Later, at: Read) -> list[nw.Expr]:
-    """The number that a column in an order is coded by, and which rows have one, as `Later` finds them."""
+    """Return the number that a column in an order is coded by, and which rows have one, as `Later` finds them."""
     import narwhals as nw
 
     ascending, own, there = (nw.col(at.name(name)) for name in ("ascending", "within", "there"))
@@ -215,7 +215,7 @@ def _as_coded(column: Later, at: Read) -> list[nw.Expr]:
 
 
 def _reference(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """The number that the reference of a column is coded by, and which rows have one."""
+    """Return the number that the reference of a column is coded by, and which rows have one."""
     import narwhals as nw
 
     assert column.reference is not None
@@ -225,7 +225,7 @@ def _reference(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.E
 
 
 def _number(column: Grid, read: Read) -> list[nw.Expr]:
-    """The number of a column within its bounds, and which values are coded as one; as `Grid.coded_numbers`."""
+    """Return the number of a column within its bounds, and which values are coded as one; as `Grid.coded_numbers`."""
     import narwhals as nw
 
     unread = read.null | read.marked | read.reading.unreadable
@@ -239,7 +239,7 @@ def _number(column: Grid, read: Read) -> list[nw.Expr]:
 
 
 def _placed_total(column: Total, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """The code of a total, and that none is refused, as expressions; as `Total.encode_rows`."""
+    """Return the code of a total, and that none is refused, as expressions; as `Total.encode_rows`."""
     import narwhals as nw
 
     scale = column.own.units_of_one
@@ -255,7 +255,7 @@ def _placed_total(column: Total, states: Mapping[str, Read]) -> tuple[nw.Expr, n
 
 
 def _placed_later(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """The code of a column in an order, and which values are refused, as expressions; as `Later.encode_rows`."""
+    """Return the code of a column in an order, and which values are refused, as expressions; as `Later.encode_rows`."""
     import narwhals as nw
 
     at = states[column.name]

@@ -153,7 +153,7 @@ class EngineColumn:
         return self._plain(column.str.strip_chars(BLANKS)) if self.form == "text" else column
 
     def _plain(self, text: Any) -> Any:
-        """Texts without what is ignored, with a point as the decimal mark."""
+        """Return texts without what is ignored, with a point as the decimal mark."""
         if not self.ignore and self.decimal == ".":
             return text
         for ignored in self.ignore:
@@ -189,7 +189,7 @@ class EngineColumn:
     def lookup(
         self, known: Mapping[str, int], folded: Mapping[str, int], numbers: Mapping[str, int] | None = None
     ) -> Any:
-        """The code of each value by how it is written (`readings.text_of`), -1 for none; as `readings.code_of`."""
+        """Return the code of each value by its text (`readings.text_of`), -1 for none; as `readings.code_of`."""
         import narwhals as nw
 
         if self.form == "text" and (numbers or not set(folded) <= set(PLAIN_LABELS)):
@@ -208,7 +208,7 @@ class EngineColumn:
         return self._by_value(lambda value: code_of(text_of(value), known, folded), -1, nw.Int64)
 
     def _looked_up(self, known: Mapping[str, int], folded: Mapping[str, int], numbers: Mapping[str, int] | None) -> Any:
-        """The codes of texts, of which those not known as they stand are looked up here."""
+        """Return the codes of texts; those that are not known as they stand are looked up here."""
         import narwhals as nw
 
         codes = look_up(self.text, known, -1, nw.Int64)
@@ -288,7 +288,7 @@ class EngineColumn:
         return Reading(numbers, numbers == NONE, nw.lit(False))
 
     def _dated(self, seconds: int) -> Any:
-        """The steps of a column of dates since 1970-01-01."""
+        """Return the steps of a column of dates since 1970-01-01."""
         import narwhals as nw
 
         date = nw.col(self.name).dt
@@ -298,7 +298,7 @@ class EngineColumn:
         return days * (DAY // seconds) + self._clock() // seconds
 
     def _clock(self) -> Any:
-        """The seconds since midnight of a column of dates."""
+        """Return the seconds since midnight of a column of dates."""
         import narwhals as nw
 
         if self.kind != nw.Datetime:
@@ -393,7 +393,7 @@ def _or_none(day: int | None) -> int:
 
 
 def _time(text: str) -> str:
-    """A time of day, which polars gives as nanoseconds, and others as text, with or without zeros behind the point."""
+    """Return a time of day, which polars gives as nanoseconds, and others as text, with or without zeros at the end."""
     if text.isdigit():
         return time_text(int(text))
     return text.rstrip("0").rstrip(".") if "." in text else text

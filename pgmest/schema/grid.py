@@ -40,15 +40,15 @@ class Grid(SchemaColumn):
 
     @abc.abstractmethod
     def numbers(self, values: Values) -> Numbers:
-        """Values without gaps, of any type, as numbers on the scale of `starts`."""
+        """Return values without gaps, of any type, as numbers on the scale of `starts`."""
 
     @abc.abstractmethod
     def written(self, number: float) -> str:
-        """A number of the scale as people write it."""
+        """Return a number of the scale as people write it."""
 
     @abc.abstractmethod
     def number_of(self, node: SchemaNode) -> float:
-        """What a node of the schema says, as a number of the scale."""
+        """Return the number on the scale that a node of the schema states."""
 
     def last_number_of(self, node: SchemaNode) -> float:
         """Return the last number of what a node of the schema says: of a day in a column of hours, its last minute."""
@@ -108,7 +108,7 @@ class Grid(SchemaColumn):
         return self.starts[0]
 
     def bins_of(self, numbers: np.ndarray) -> np.ndarray:
-        """The bin of each number, of the nearest bound where it is outside."""
+        """Return the bin of each number, of the nearest bound where it is outside."""
         return np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.regular - 1)
 
     def find(self, values: Values) -> Found:
@@ -127,7 +127,7 @@ class Grid(SchemaColumn):
         return bin_expression(number, self.starts)
 
     def codes_within(self, node: SchemaNode) -> list[int]:
-        """A value's bin; or, for `{min: a, max: b}`, the bins all of whose values are in that range."""
+        """Return a value's bin; or, for `{min: a, max: b}`, the bins that lie in that range."""
         if not isinstance(node.value, dict):
             return [int(self.bins_of(np.array([self._within(node)]))[0])]
         fields = node.fields(("min", "max"))
@@ -142,7 +142,7 @@ class Grid(SchemaColumn):
         return f"within {self.written(self.low)}..{self.written(self.high)}"
 
     def _last(self, code: int) -> float:
-        """The greatest number of a bin (of a real one: what it stays below)."""
+        """Return the greatest number of a bin; for real numbers, its upper end."""
         return self.high if code == self.regular - 1 else self.starts[code + 1]
 
     def _within(self, node: SchemaNode) -> float:

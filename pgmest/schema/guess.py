@@ -251,7 +251,7 @@ def _with_odd(found: Guess, odd: Tally, kind: str) -> Guess:
 
 
 def booleans(tally: Tally) -> list[str] | None:
-    """The commonest ways to write false and true, where these are all the values; [] for false and true themselves."""
+    """Return the commonest texts of false and true if these are all the values; [] for false and true themselves."""
     if not 2 <= tally.distinct <= FEW_TEXTS:
         return None
     commonest = tally.values[np.argsort(-tally.counts, kind="stable")].tolist()

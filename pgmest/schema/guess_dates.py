@@ -216,7 +216,7 @@ def _completed(texts: Any, days: np.ndarray, form: str) -> np.ndarray:
 
 
 def _iso_days(texts: Any, iso: np.ndarray) -> np.ndarray:
-    """The days at the start of those texts."""
+    """Return the days at the start of texts."""
     known: dict[str, Any] = {"": np.datetime64("NaT")}
     heads = texts.str.slice(0, 10).where(iso, "")
     for day in heads.unique():

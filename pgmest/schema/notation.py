@@ -58,7 +58,7 @@ class SchemaNode:
         return self.value
 
     def fields(self, allowed: tuple[str, ...], required: tuple[str, ...] = ()) -> dict[str, SchemaNode]:
-        """A mapping with keys among `allowed`, all of `required` there; each node named after its key."""
+        """Return the fields of a mapping with keys among `allowed` and all of `required`, each named after its key."""
         fields = self.mapping()
         for key, node in fields.items():
             if key not in allowed:
@@ -142,7 +142,7 @@ def parse_toml(text: str, source: str) -> SchemaNode:
 
 
 def parse_yaml(text: str, source: str = "schema") -> SchemaNode:
-    """The one YAML (or JSON) document in a text.
+    """Return the one YAML (or JSON) document in a text.
 
     Raises:
         FileFormatError: it is no YAML, or uses tags or anchors.
@@ -167,7 +167,7 @@ def parse_yaml(text: str, source: str = "schema") -> SchemaNode:
 
 @functools.cache
 def _loader() -> type:
-    """A YAML loader of plain data, whose scalars are those of today's YAML."""
+    """Return a YAML loader of plain data, whose scalars are those of today's YAML."""
     import yaml
 
     class PlainLoader(yaml.SafeLoader):

@@ -16,18 +16,14 @@ from pgmest.data.beginning import beginning_of, placed_file
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import ReadingWarning
 from pgmest.data.names import index_note
-from pgmest.data.table_file import OPTIONS, READ, TableFile, is_file, table_file
-from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
-from pgmest.schema.bought import BoughtColumn, bought_column
-from pgmest.schema.code_book import with_code_books
+from pgmest.data.table_file import READ, TableFile, is_file, table_file
+from pgmest.errors import FileFormatError, SchemaError, listed
+from pgmest.schema.bought import BoughtColumn
 from pgmest.schema.column import SchemaColumn, domain_of
-from pgmest.schema.column_types import column_of
-from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.frame_types import LIBRARIES, FrameTypes
-from pgmest.schema.hierarchies import with_hierarchies
-from pgmest.schema.invariants import read_invariants
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
+from pgmest.schema.schema_parts import schema_parts
 from pgmest.schema.sums import Sum
 from pgmest.schema.unit import Unit
 from pgmest.schema.weight import Weight
@@ -104,7 +100,7 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The schema in a `.yaml`, `.yml`, `.json` or `.toml` file: a `LinkedSchema` if it has `tables:`.
+        """Return the schema in a `.yaml`, `.yml`, `.json` or `.toml` file: a `LinkedSchema` if it has `tables:`.
 
         Raises:
             FileFormatError: the file cannot be read, or is not in its format.
@@ -119,14 +115,14 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Self:
-        """The schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
+        """Return the schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
         schema = cls.from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
         lines = tuple(number for number, line in enumerate(text.split("\n"), 1) if DRAFT_MARK in line.upper())
         return replace(schema, drafted=schema.drafted or bool(lines), marked_lines=lines)
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
-        """The schema in plain data of Python, of the same form as the file.
+        """Return the schema in plain data of Python, of the same form as the file.
 
         Raises:
             SchemaError: it is no schema.
@@ -138,42 +134,7 @@ class Schema:
         """Return the schema in a node; raises as `from_dict`."""
         if isinstance(node.value, dict) and "tables" in node.value:
             return SCHEMA_OF_TABLES[0](node)
-        node = with_code_books(node)
-        fields = node.fields(
-            ("columns", "weight", "constraints", "invariants", "unit", "file", "frame", "drafted_from_private_data"),
-            ("columns",),
-        )
-        columns: dict[str, SchemaColumn] = {}
-        bought: dict[str, BoughtColumn] = {}
-        for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
-            found = bought_column(name, described.called(f"column '{name}'"), column_of)
-            if found is None:
-                columns[name] = column_of(name, described.called(f"column '{name}'"))
-            else:
-                bought[name] = found
-        if not columns and not bought:
-            fields["columns"].fail("must describe at least one column.")
-        weight = Weight.from_node(fields["weight"], [*columns, *bought]) if "weight" in fields else None
-        if weight is not None:
-            columns[weight.name] = weight.column
-        found = Constraints(tuple(columns.values()), {})
-        if "constraints" in fields:
-            found = read_constraints(fields["constraints"], columns, tuple(bought))
-        drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
-        unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
-        file = file_options(fields["file"]) if "file" in fields else {}
-        coded = with_hierarchies(found.columns, fields["columns"].mapping(), found.zeros, bought)
-        made = cls(coded, found.zeros, node.source, drafted, unit, file=file, bought=bought)
-        return replace(
-            made,
-            description=node.plain(),
-            described=tuple(columns.values()),
-            orders=found.orders,
-            sums=found.sums,
-            frame=FrameTypes.from_node(fields["frame"]) if "frame" in fields else None,
-            weight=weight,
-            invariants=read_invariants(fields["invariants"], domain_of(coded)) if "invariants" in fields else (),
-        )
+        return cls(**schema_parts(node))
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
@@ -234,11 +195,11 @@ class Schema:
         return library if library in LIBRARIES and find_spec(library) is not None else "pandas"
 
     def stand_in(self) -> Schema:
-        """The schema with bounds and values made up where they are to be bought: for plans, not for tables."""
+        """Return the schema with made-up bounds and values where they are to be bought: for plans, not for tables."""
         return self.with_columns({n: c.stand_in() for n, c in self.bought.items()}) if self.bought else self
 
     def column(self, name: str) -> SchemaColumn:
-        """The column of that name.
+        """Return the column of that name.
 
         Raises:
             UnknownAttributeError: if there is no such attribute.
@@ -352,7 +313,7 @@ class Schema:
         return check(self, table)
 
     def table_file(self, table: Any) -> Any:
-        """A path, with what `file:` says of how it is read; any other table as it is.
+        """Return a path with what `file:` says about reading it; return any other table as it is.
 
         Raises:
             FileFormatError: a file that is no table.
@@ -374,7 +335,7 @@ class Schema:
         *,
         written: bool = False,
     ) -> Any:
-        """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
+        """Return codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
 
         Values of ordered columns, and parts of bounded totals, are drawn together; totals are the sums of their parts.
         Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
@@ -405,15 +366,3 @@ class Schema:
         sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())
         zeros = f", {len(self.structural_zeros)} constrained sets of columns" if self.structural_zeros else ""
         return f"Schema({self.source}: {listed(sizes)}{zeros})"
-
-
-def file_options(node: SchemaNode) -> dict[str, Any]:
-    """Return `file:` as options of a `TableFile`."""
-    fields = node.fields(OPTIONS)
-    options: dict[str, Any] = {name: inner.plain() for name, inner in fields.items()}
-    for name, value in options.items():
-        try:
-            TableFile("table.xlsx" if name == "sheet" else "table.csv", **{name: value})
-        except ArgumentError as error:
-            fields[name].fail(f"cannot be used: {error}")
-    return options

@@ -69,7 +69,7 @@ class Persons:
         self._rows: list[np.ndarray] = []
 
     def add(self, column: str, values: Values) -> None:
-        """The persons of further rows.
+        """Add the persons of further rows.
 
         Raises:
             DataError: the type of the column tells nobody apart.
@@ -89,7 +89,7 @@ class Persons:
         return np.bincount(person[person >= 0], minlength=len(self._numbers)), int((person < 0).sum())
 
     def kept(self, codes: Sequence[np.ndarray], at_most: int, key: bytes) -> np.ndarray:
-        """The rows that stay, ascending, of a table with these columns of codes."""
+        """Return the rows that stay, ascending, of a table with these columns of codes."""
         person = np.concatenate(self._rows)
         somebody = person >= 0
         counts = np.bincount(person[somebody], minlength=len(self._numbers) + 1)
@@ -110,7 +110,7 @@ class Persons:
 
 
 def person_in_engine(column: EngineColumn) -> nw.Expr:
-    """The text that tells a person apart, null for nobody.
+    """Return the text that tells a person apart, null for nobody.
 
     Raises:
         DataError: the type of the column tells nobody apart.
@@ -124,7 +124,7 @@ def person_in_engine(column: EngineColumn) -> nw.Expr:
 
 
 def bounded(frame: nw.LazyFrame[Any], person: str, codes: Sequence[str], at_most: int, key: bytes) -> nw.LazyFrame[Any]:
-    """The rows that stay, in the engine that holds them, with the columns of codes alone.
+    """Return the rows that stay, as a table of the engine that holds them, with the columns of codes alone.
 
     Args:
         frame: with a column `person` (`person_in_engine`) and columns of codes.

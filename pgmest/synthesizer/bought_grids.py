@@ -81,7 +81,7 @@ class Scale:
         return sorted({float(Fraction(low) + width * place) for place in range(cells)} | {float(high)})
 
     def written(self, edge: Edge) -> Any:
-        """An edge as a schema writes it."""
+        """Return an edge as a schema writes it."""
         if self.kind != "date":
             return edge
         return (EPOCH + datetime.timedelta(days=min(int(edge), AFTER_LAST_DAY - 1))).isoformat()
@@ -92,7 +92,7 @@ class Scale:
 
 
 def scale_of(column: BoughtColumn) -> Scale:
-    """The scale of a column of numbers or dates, with the ends that its description has."""
+    """Return the scale of a column of numbers or dates, with the ends that its description has."""
     low, high = column.plain("min"), column.plain("max")
     if column.kind == "date":
         low, high = (None if end is None else (datetime.date.fromisoformat(end) - EPOCH).days for end in (low, high))
@@ -102,7 +102,7 @@ def scale_of(column: BoughtColumn) -> Scale:
 
 
 def nice_step(span: Fraction, whole: bool) -> Fraction:
-    """The least of 1, 2 and 5 times a power of ten of which at most `STEPS` are in the span; if whole, at least 1."""
+    """Return the least of 1, 2, 5 times a power of ten with at most `STEPS` in the span; at least 1 if whole."""
     power = math.floor(math.log10(max(float(span / STEPS), 1e-300)))
     for exponent in range(power - 1, power + 3):
         for digit in (1, 2, 5):

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact import belief_propagation as oracles
-from pgmest.inference.exact import plan_nodes, propagation_plan
+from pgmest.inference.exact import kernel_sweeps, plan_nodes, propagation_plan
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
@@ -105,7 +104,7 @@ def limits() -> st.SearchStrategy[dict[str, int]]:
     )
 
 
-HOLDERS = {"THREADED_CELLS": oracles, "VECTOR_CELLS": plan_nodes}
+HOLDERS = {"THREADED_CELLS": kernel_sweeps, "VECTOR_CELLS": plan_nodes}
 """The modules of thresholds that are not in `propagation_plan`."""
 
 

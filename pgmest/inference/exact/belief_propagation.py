@@ -6,15 +6,11 @@ in plain NumPy (tests/inference/reference_oracle.py) and with the full joint tab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property, partial
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
-from pgmest._base.memory import check_room
-from pgmest._base.threads import get_threads, run_together
+from pgmest._base.threads import get_threads
 from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
@@ -23,16 +19,13 @@ from pgmest.inference.exact.kernel_loading import (
     load_covariance_kernels,
     load_kernels,
     load_many_kernels,
-    load_max_kernels,
 )
+from pgmest.inference.exact.kernel_sweeps import KernelSweeps
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
-from pgmest.inference.exact.propagation_plan import BUFFERS, PropagationPlan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.outputs import checked_output
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
-
-THREADED_CELLS = 1 << 17
-"""The fewest cells of a clique whose rows are divided between threads; smaller ones take less than waking a thread."""
 
 CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 10, 1 << 22
 """The fewest cells of a tree, and the most cells of a measured clique, for which contraction is considered. In a tree
@@ -84,15 +77,9 @@ class ExactOracle:
         if self.threads < 1:
             raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
         self.calls: int = 0
-        self._kernels = load_kernels()
-        nodes = plan.nodes
-        wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
-        self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
-        shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
-        self._private = shared + BUFFERS * plan.row  # cells of private memory of each further thread
+        self._sweeps = KernelSweeps(plan, self.threads)
         self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
         self._settled = True  # whether the workspace holds the messages of the last run
-        self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._theta = self._mu = np.empty(0)  # of the last run
         self._many: ManyRuns | None = None
 
@@ -102,21 +89,9 @@ class ExactOracle:
         largest = max(np.diff(layout.offsets), default=0)
         if tree.total_cells < CONTRACTED_CELLS or not 0 < largest <= LARGEST_CONTRACTED:
             return None
-        plan, shares = ContractionPlan.of(layout, tree, self.threads), self.threads if self._wide else 1
+        plan, shares = ContractionPlan.of(layout, tree, self.threads), self.threads if self._sweeps.wide else 1
         kernels = NANOSECONDS_A_CELL * tree.total_cells / shares + NANOSECONDS_A_NODE * len(self.plan.nodes)
         return ContractedSweeps(plan, self.threads) if plan.nanoseconds < kernels else None
-
-    @cached_property
-    def _tables(self) -> tuple[np.ndarray, ...]:
-        """The arrays of the plan, as the kernels take them."""
-        return self.plan.nodes, self.plan.children, self.plan.maps
-
-    @cached_property
-    def _arena(self) -> np.ndarray:
-        """The workspace of the kernels."""
-        check_room("the oracle's tables", self.plan.arena_cells)
-        cells = self.plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide)
-        return np.zeros(cells)
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the marginals on the cliques of the plan, scaled to `total`, and the log-partition function.
@@ -139,13 +114,13 @@ class ExactOracle:
             self._settled = found is None
             if found is not None:
                 return mu, found
-        log_partition = self._upward(theta, mu)
+        log_partition = self._sweeps.upward(theta, mu)
         if not np.isfinite(log_partition):
             raise ImpossibleModelError(
                 f"the log-partition function is {log_partition}: every record has some potential of -inf (or one is "
                 "NaN or +inf). Check the structural zeros and the potentials."
             )
-        self._downward(theta, mu, total)
+        self._sweeps.downward(theta, mu, total)
         return mu, log_partition
 
     def run_many(
@@ -201,15 +176,15 @@ class ExactOracle:
         for k in np.flatnonzero(np.isnan(logs)):
             theta, mu, total = thetas[k], mus[k], float(totals[k])
             found = None if self.contracted is None else self.contracted.run(theta, total, mu)
-            logs[k] = self._upward(theta, mu) if found is None else found
+            logs[k] = self._sweeps.upward(theta, mu) if found is None else found
             if found is None and np.isfinite(logs[k]):
-                self._downward(theta, mu, total)
+                self._sweeps.downward(theta, mu, total)
 
     def _many_runs(self, vectors: int) -> ManyRuns:
         load_many_kernels()
         count = interleaved(self.plan, vectors, self.threads)
         if self._many is None or self._many.count != count:
-            self._many = ManyRuns(self.plan, self._kernels, count, self.threads)
+            self._many = ManyRuns(self.plan, load_kernels(), count, self.threads)
         return self._many
 
     def _rows(self, thetas: np.ndarray, name: str) -> np.ndarray:
@@ -223,30 +198,15 @@ class ExactOracle:
         """Repeat a run by contraction with the kernels, which leave their messages in the workspace."""
         if not self._settled:
             self._mu = np.empty(self.layout.cells)
-            self._upward(self._theta, self._mu)
-            self._downward(self._theta, self._mu, self._total)
+            self._sweeps.upward(self._theta, self._mu)
+            self._sweeps.downward(self._theta, self._mu, self._total)
             self._settled = True
 
     def maximum(self, theta: np.ndarray) -> float:
         """Return the largest total potential of any record, by one max-product sweep."""
         theta = self._input(theta, "theta")
-        if self.contracted is None:
-            return self._maximum_by_kernels(theta)
         self.calls += 1
-        return self.contracted.maximum(theta)
-
-    def _maximum_by_kernels(self, theta: np.ndarray) -> float:
-        """Return the largest total potential of any record, and leave the max messages in the workspace."""
-        kernels, shift = load_max_kernels(), self.plan.messages
-        for low, high, wide in self._schedule(reverse=True):
-            if wide:
-                kernel = partial(kernels.clique_max_message, *self._tables, low)
-                target = int(self.plan.nodes[low, f.MESSAGE]) + shift
-                self._wide_reduce(low, target, np.maximum, kernel, (theta, self._arena, shift))
-            else:
-                kernels.upward_max(*self._tables, low, high, theta, self._arena, shift, self.plan.scratch)
-        self.calls += 1
-        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE] + shift].sum())
+        return (self._sweeps if self.contracted is None else self.contracted).maximum(theta)
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the largest total potential of a record in each measured cell (the cell's max-marginal).
@@ -255,23 +215,15 @@ class ExactOracle:
         """
         best = checked_output(out, self.layout.cells)
         theta = self._input(theta, "theta")
-        if self.contracted is not None:
-            self.contracted.max_marginals(theta, best)
-            self.calls += 2
-            return best
-        plan, top = self.plan, self._maximum_by_kernels(theta)
-        inputs = (theta, best, self._arena, plan.messages, plan.marginals, plan.scratch, top)
-        load_max_kernels().downward_max(*self._tables, 0, len(plan.nodes), *inputs)
-        self.calls += 1
+        (self._sweeps if self.contracted is None else self.contracted).max_marginals(theta, best)
+        self.calls += 2
         return best
 
     def map_record(self, theta: np.ndarray) -> dict[str, int]:
         """Return a record of largest total potential, attribute -> code."""
         theta = self._input(theta, "theta")
-        self._maximum_by_kernels(theta)
-        chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
-        best_cells = load_max_kernels().best_cells
-        best_cells(*self._tables, theta, self._arena, self.plan.messages, self.plan.scratch, chosen)
+        self.calls += 1
+        chosen = self._sweeps.best_cells(theta)
         codes: dict[str, int] = {}
         for axes, cell in zip(self.plan.axes, chosen, strict=True):
             shape = self.layout.domain.project(axes).shape
@@ -292,11 +244,11 @@ class ExactOracle:
         kernels = load_covariance_kernels()
         tangent = checked_output(out, self.layout.cells)
         direction = self._input(direction, "direction")
-        plan, n = self.plan, len(self.plan.nodes)
+        plan, n, sweeps = self.plan, len(self.plan.nodes), self._sweeps
         shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
-        kernels.covariance_upward(*self._tables, 0, n, self._theta, self._mu, direction, self._arena, shift, *buffers)
+        kernels.covariance_upward(*sweeps.tables, 0, n, self._theta, self._mu, direction, sweeps.arena, shift, *buffers)
         inputs = (self._theta, self._mu, direction, tangent)
-        kernels.covariance_downward(*self._tables, 0, n, *inputs, self._arena, shift, plan.marginals, *buffers)
+        kernels.covariance_downward(*sweeps.tables, 0, n, *inputs, sweeps.arena, shift, plan.marginals, *buffers)
         self.calls += 1
         return tangent
 
@@ -307,7 +259,7 @@ class ExactOracle:
         node = self.plan.clique_nodes[index]
         domain = self.layout.domain.project(self.plan.axes[node])
         table = np.empty(int(self.plan.nodes[node, f.CELLS]))
-        self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, self.plan.scratch, table)
+        self._sweeps.clique_table(node, self._theta, self._mu, table)
         return Factor.owning(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
 
     def release(self) -> None:
@@ -333,78 +285,3 @@ class ExactOracle:
     def _check_has_run(self, what: str) -> None:
         if self._theta.shape != (self.layout.cells,):
             raise ArgumentError(f"{what} needs the marginals of a run: call run(theta) first.")
-
-    # -- sweeps: runs of small nodes in one kernel call each, wide nodes shared between threads ------------------------
-
-    def _schedule(self, reverse: bool) -> Iterator[tuple[int, int, bool]]:
-        """Yield ranges of nodes (low, high, wide) in the order of a sweep."""
-        bounds: list[tuple[int, int, bool]] = []
-        low = 0
-        for i in [*self._wide, len(self.plan.nodes)]:
-            if low < i:
-                bounds.append((low, i, False))
-            if i < len(self.plan.nodes):
-                bounds.append((i, i + 1, True))
-            low = i + 1
-        return reversed(bounds) if reverse else iter(bounds)
-
-    def _upward(self, theta: np.ndarray, mu: np.ndarray) -> float:
-        for low, high, wide in self._schedule(reverse=True):
-            if wide:
-                self._wide_upward(low, theta, mu)
-            else:
-                self._kernels.upward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch)
-        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE]].sum())
-
-    def _downward(self, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
-        for low, high, wide in self._schedule(reverse=False):
-            if wide:
-                self._wide_downward(low, theta, mu, total)
-            else:
-                self._kernels.downward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch, total)
-
-    def _shares(self, node: int) -> list[tuple[int, int]]:
-        """Return the rows of a wide node, split evenly."""
-        cuts = np.linspace(0, int(self.plan.nodes[node, f.N_OUT]), self.threads + 1).astype(int).tolist()
-        return list(pairwise(cuts))
-
-    def _private_cells(self, thread: int) -> tuple[int, int]:
-        """Return the start of the partial results of a further thread, and the start of its row buffer."""
-        start = self.plan.arena_cells + (thread - 1) * self._private
-        return start, start + self._private - BUFFERS * self.plan.row
-
-    def _wide_reduce(self, node: int, target: int, combine: np.ufunc, kernel: partial, inputs: tuple) -> None:
-        """Run a kernel over shares of the rows into private separator entries, and combine these in a fixed order."""
-        size, arena = int(self.plan.nodes[node, f.SEPARATOR]), self._arena
-        tasks = []
-        for thread, (begin, end) in enumerate(self._shares(node)):
-            start, buffer = (target, self.plan.scratch) if thread == 0 else self._private_cells(thread)
-            tasks.append(partial(kernel, begin, end, *inputs, start, buffer))
-        run_together(tasks)
-        own = arena[target : target + size]
-        for thread in range(1, self.threads):
-            start, _ = self._private_cells(thread)
-            combine(own, arena[start : start + size], out=own)
-
-    def _wide_upward(self, node: int, theta: np.ndarray, mu: np.ndarray) -> None:
-        kernels, row, arena = self._kernels, self.plan.nodes[node], self._arena
-        peaks, sums, inputs = int(row[f.PEAK]), int(row[f.WEIGHT]), (theta, mu, arena)
-        self._wide_reduce(node, peaks, np.maximum, partial(kernels.clique_max, *self._tables, node), inputs)
-        kernels.settle_peaks(self.plan.nodes, node, arena)
-        self._wide_reduce(node, sums, np.add, partial(kernels.clique_sum, *self._tables, node), inputs)
-        kernels.send_message(self.plan.nodes, node, arena)
-
-    def _wide_downward(self, node: int, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
-        kernels, arena = self._kernels, self._arena
-        kernels.weigh(self.plan.nodes, node, arena, total)
-        spread, size = (int(v) for v in self.plan.nodes[node, [f.SPREAD, f.SPREAD_SIZE]])
-        tasks = []
-        for thread, (begin, end) in enumerate(self._shares(node)):
-            start, buffer = (spread, self.plan.scratch) if thread == 0 else self._private_cells(thread)
-            arena[start : start + size] = 0.0
-            own = (theta, mu, arena, start - spread, buffer)
-            tasks.append(partial(kernels.clique_spread, *self._tables, node, begin, end, *own))
-        run_together(tasks)
-        for thread in range(1, self.threads):
-            start, _ = self._private_cells(thread)
-            arena[spread : spread + size] += arena[start : start + size]

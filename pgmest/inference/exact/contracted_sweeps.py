@@ -36,7 +36,8 @@ from pgmest._base.threads import run_together
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import contraction_columns as f
 from pgmest.inference.exact.agreeing_potentials import AgreeingPotentials
-from pgmest.inference.exact.contraction_plan import ONE_CELL, ContractionPlan
+from pgmest.inference.exact.contraction_arrays import ONE_CELL
+from pgmest.inference.exact.contraction_plan import ContractionPlan
 from pgmest.inference.exact.kernel_loading import (
     load_contraction_kernels,
     load_many_contraction_kernels,

@@ -8,7 +8,7 @@ the message to the parent. opt_einsum finds the order of the pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ import numpy as np
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import contraction_columns as f
 from pgmest.inference.exact.axes import Axes
+from pgmest.inference.exact.contraction_arrays import ONE_CELL, PlanArrays, PlannedStep, PlannedTable
 from pgmest.inference.exact.subtrees import Subtrees
-from pgmest.inference.exact.workspace import Buffer, place
+from pgmest.inference.exact.workspace import Buffer
 from pgmest.inference.marginals.contraction import Labels, contraction_order
 from pgmest.tables.clique_vector import Layout
 
@@ -40,10 +41,6 @@ NANOSECONDS = {
 }
 """The time that steps take for both sweeps on one thread, measured on thirty models. It is used only to choose between
 the kernels and contraction."""
-
-ONE_CELL, PIECES = 0, 1
-"""The first cells of every workspace: a constant 1 for products without a second factor, then the space in which each
-share gathers pieces of factors."""
 
 SHARED_NANOSECONDS = 200_000.0
 """The least time of a sweep for which waking threads pays off."""
@@ -82,50 +79,17 @@ class ContractionPlan:
         return _Builder(layout, tree).build(threads)
 
 
-@dataclass(eq=False)
-class _Table:
-    """A table during planning.
-
-    Attributes:
-        labels: its axes, in row-major order.
-        start: the start of a measured clique in the output; -1 for other tables.
-        values, gradient: the memory of its values (unless it is measured) and of its gradient.
-    """
-
-    labels: Labels
-    start: int = -1
-    values: Buffer | None = None
-    gradient: Buffer | None = None
-
-    @property
-    def measured(self) -> bool:
-        return self.start >= 0
-
-
-@dataclass(eq=False)
-class _Step:
-    columns: dict[int, Any]
-    sides: list[tuple[_Table, dict[int, Any]]]
-    nanoseconds: float
-
-    @property
-    def pieces(self) -> int:
-        """The cells needed for pieces of its factors, and for their gradients."""
-        return sum(2 * side[f.N_STARTS] * side[f.N_KEPT_INNER] for _, side in self.sides if f.PIECES in side)
-
-
 class _Builder:
     """Plans the steps, clique by clique of the tree."""
 
     def __init__(self, layout: Layout, tree: JunctionTree):
         self.layout, self.tree = layout, tree
         self.axes = Axes(dict(layout.domain.items()))
-        self.steps: list[_Step] = []
-        self.inputs: list[list[_Table]] = [[] for _ in tree.cliques]
+        self.steps: list[PlannedStep] = []
+        self.inputs: list[list[PlannedTable]] = [[] for _ in tree.cliques]
         self.parents: tuple[int, ...] = ()
         self.scales = 0
-        self.pieces: list[int] = []
-        self.one = _Table((), values=Buffer(1, start=ONE_CELL))
+        self.one = PlannedTable((), values=Buffer(1, start=ONE_CELL))
 
     def build(self, threads: int) -> ContractionPlan:
         self._assign_cliques()
@@ -138,11 +102,13 @@ class _Builder:
             shares.append((low, len(self.steps)))
         seen = {name for clique in self.layout.cliques for name in clique}
         log_free = math.fsum(math.log(size) for name, size in self.axes.sizes.items() if name not in seen)
-        cells = self._place(shares)
-        steps, sides = self._rows(shares)
+        arrays = PlanArrays(self.steps, shares, self.one)
+        steps, sides = arrays.rows(self.axes)
         nanoseconds = sum(step.nanoseconds for step in self.steps)
         maps, divided = self.axes.maps(), tuple(shares[:-1])
-        return ContractionPlan(self.layout, steps, sides, maps, cells, self.scales, log_free, nanoseconds, divided)
+        return ContractionPlan(
+            self.layout, steps, sides, maps, arrays.cells, self.scales, log_free, nanoseconds, divided
+        )
 
     def _subtrees(self, threads: int) -> Subtrees:
         """Return the division of the tree between threads; small models are left to one thread."""
@@ -157,7 +123,7 @@ class _Builder:
             for name in names:
                 holding[name].append(position)
         for number, clique in enumerate(self.layout.cliques):
-            table = _Table(clique, start=int(self.layout.offsets[number]))
+            table = PlannedTable(clique, start=int(self.layout.offsets[number]))
             if not clique:
                 self._add_step({f.KIND: f.POTENTIAL}, [(table, {})])
                 continue
@@ -190,7 +156,7 @@ class _Builder:
         if kept:
             self.inputs[parent].append(table)
 
-    def _scaled(self, table: _Table, root: bool) -> None:
+    def _scaled(self, table: PlannedTable, root: bool) -> None:
         """Add the step that divides a message by its maximum; a WEIGHT step that made the message records its scale."""
         if self.steps[-1].columns[f.KIND] == f.WEIGHT:
             self.steps[-1].columns[f.SCALE] = self.scales
@@ -199,7 +165,7 @@ class _Builder:
 
     # -- products -----------------------------------------------------------------------------------------------------
 
-    def _product(self, left: _Table, right: _Table, wanted: set[Any]) -> _Table:
+    def _product(self, left: PlannedTable, right: PlannedTable, wanted: set[Any]) -> PlannedTable:
         """Add the steps of the product of two tables, summed over the axes that are not wanted, and return it."""
         for table, other in sorted(((left, right), (right, left)), key=lambda pair: -self.axes.cells(pair[0].labels)):
             if table.measured and set(other.labels) <= set(table.labels):
@@ -222,21 +188,21 @@ class _Builder:
             return self._small(left, right, (rows, summed, columns), kept)
         return self._matrices(left, right, (rows, summed, columns), kept)
 
-    def _sum_out_unshared(self, table: _Table, other: _Table, wanted: set[Any]) -> _Table:
+    def _sum_out_unshared(self, table: PlannedTable, other: PlannedTable, wanted: set[Any]) -> PlannedTable:
         """Return the table summed over the axes that are neither wanted nor in the other table."""
         used = tuple(label for label in table.labels if label in wanted or label in other.labels)
         if used == table.labels:
             return self._exponentiated(table)
         return self._packed(table, used)
 
-    def _exponentiated(self, table: _Table) -> _Table:
+    def _exponentiated(self, table: PlannedTable) -> PlannedTable:
         """Return the table; a measured clique gets a POTENTIAL step, so that other steps can read its exponentials."""
         if table.measured and table.gradient is None:
             table.gradient = Buffer(self.axes.cells(table.labels))
             self._add_step({f.KIND: f.POTENTIAL}, [(table, {})])
         return table
 
-    def _weighted(self, table: _Table, other: _Table, wanted: set[Any], step: int) -> _Table:
+    def _weighted(self, table: PlannedTable, other: PlannedTable, wanted: set[Any], step: int) -> PlannedTable:
         """Add a WEIGHT or TIMES step: a table times another with some of its axes, summed; return the product."""
         other = self._in_order(self._exponentiated(other), [label for label in table.labels if label in other.labels])
         inner, split = self._inner_axes(table, other, wanted)
@@ -254,7 +220,7 @@ class _Builder:
         self._add_step(columns, [(table, {}), (other, {}), (made, {})])
         return made
 
-    def _inner_axes(self, table: _Table, other: _Table, wanted: set[Any]) -> tuple[int, int]:
+    def _inner_axes(self, table: PlannedTable, other: PlannedTable, wanted: set[Any]) -> tuple[int, int]:
         """Return the class of the last axes of a table that are all of one class, and the first of these axes."""
         kind = (f.ALONE, f.OWN, f.SHARED, f.COMMON)
         of = [kind[(label in wanted) + 2 * (label in other.labels)] for label in table.labels]
@@ -263,7 +229,9 @@ class _Builder:
             split -= 1
         return of[-1], split
 
-    def _small(self, left: _Table, right: _Table, groups: tuple[Labels, Labels, Labels], kept: Labels) -> _Table:
+    def _small(
+        self, left: PlannedTable, right: PlannedTable, groups: tuple[Labels, Labels, Labels], kept: Labels
+    ) -> PlannedTable:
         """Add a SMALL step, whose kept axes come last so that it works on rows of kept cells; return the product."""
         rows, summed, columns = groups
         made = self._new((*rows, *columns, *kept))
@@ -284,7 +252,9 @@ class _Builder:
         self._add_step({f.KIND: f.SMALL, **self._counts(groups, kept)}, [*sides, (made, {})])
         return made
 
-    def _matrices(self, left: _Table, right: _Table, groups: tuple[Labels, Labels, Labels], kept: Labels) -> _Table:
+    def _matrices(
+        self, left: PlannedTable, right: PlannedTable, groups: tuple[Labels, Labels, Labels], kept: Labels
+    ) -> PlannedTable:
         """Add a MATRICES step, with a PACK step before it for a factor that BLAS cannot read; return the product."""
         rows, summed, columns = groups
         sides = []
@@ -306,16 +276,16 @@ class _Builder:
 
     # -- other steps ---------------------------------------------------------------------------------------------------
 
-    def _in_order(self, table: _Table, labels: Sequence[Any]) -> _Table:
+    def _in_order(self, table: PlannedTable, labels: Sequence[Any]) -> PlannedTable:
         """Return the table with its axes in this order; axes of one value need no step."""
         long = [[label for label in some if self.axes.sizes[label] > 1] for some in (table.labels, labels)]
         if long[0] != long[1]:
             return self._packed(table, tuple(labels))
         if table.labels == tuple(labels):
             return table
-        return _Table(tuple(labels), table.start, table.values, table.gradient)
+        return PlannedTable(tuple(labels), table.start, table.values, table.gradient)
 
-    def _packed(self, table: _Table, labels: Labels) -> _Table:
+    def _packed(self, table: PlannedTable, labels: Labels) -> PlannedTable:
         """Add a PACK step, which sums out all but these axes and brings them into this order; return the result."""
         self._exponentiated(table)
         strides, split, made = self.axes.strides(table.labels), self.axes.split(labels), self._new(labels)
@@ -336,15 +306,15 @@ class _Builder:
         self._add_step(columns, [(table, {}), (made, {})])
         return made
 
-    def _new(self, labels: Iterable[Any]) -> _Table:
+    def _new(self, labels: Iterable[Any]) -> PlannedTable:
         """Return a new table for the result of the next step."""
         labels = tuple(labels)
         cells = self.axes.cells(labels)
-        return _Table(labels, values=Buffer(cells), gradient=Buffer(cells))
+        return PlannedTable(labels, values=Buffer(cells), gradient=Buffer(cells))
 
-    def _add_step(self, columns: dict[int, Any], sides: list[tuple[_Table, dict[int, Any]]]) -> None:
+    def _add_step(self, columns: dict[int, Any], sides: list[tuple[PlannedTable, dict[int, Any]]]) -> None:
         nanoseconds = NANOSECONDS["step"] + self._work(columns, self.axes.cells(sides[0][0].labels))
-        self.steps.append(_Step(columns, sides, nanoseconds))
+        self.steps.append(PlannedStep(columns, sides, nanoseconds))
 
     def _work(self, columns: dict[int, Any], cells: int) -> float:
         """Return the nanoseconds of a step, given the cells of its first table."""
@@ -359,60 +329,3 @@ class _Builder:
 
     def _counts(self, groups: tuple[Labels, Labels, Labels], kept: Labels) -> dict[int, int]:
         return dict(zip((f.ROWS, f.SUMMED, f.COLUMNS, f.KEPT), map(self.axes.cells, (*groups, kept)), strict=True))
-
-    # -- the plan's arrays ---------------------------------------------------------------------------------------------
-
-    def _place(self, shares: list[tuple[int, int]]) -> int:
-        """Place all buffers by their lifetimes, and return the cells of the workspace.
-
-        Step i runs at time i in the upward sweep and at time last - i in the downward sweep. Shares run in parallel, so
-        buffers that only one share uses lie apart from those of all others.
-        """
-        last, users = 2 * len(self.steps) - 1, dict[Buffer, set[int]]()
-        for share, (low, high) in enumerate(shares):
-            for number in range(low, high):
-                for buffer, times in self._uses(number, last):
-                    for time in times:
-                        buffer.use(time)
-                    users.setdefault(buffer, set()).add(share)
-        end = PIECES
-        for share, (low, high) in enumerate(shares):
-            self.pieces.append(end)
-            end += max((step.pieces for step in self.steps[low:high]), default=0)
-            common = share == len(shares) - 1
-            end = place((one for one, by in users.items() if by == {share} or (common and len(by) > 1)), end)
-        return end
-
-    def _uses(self, number: int, last: int) -> Iterator[tuple[Buffer, tuple[int, ...]]]:
-        """Yield the buffers that a step uses, with the times of use."""
-        step = self.steps[number]
-        kind, made = step.columns[f.KIND], len(step.sides) - 1
-        for position, (table, _) in enumerate(step.sides):
-            if table is self.one:
-                continue
-            if table.values is not None:
-                read_again = kind == f.WEIGHT or (kind in (f.MATRICES, f.SMALL, f.TIMES) and position != made)
-                read_again |= bool(step.columns.get(f.ROOT))  # the max-product reads the sum of a root again
-                yield table.values, (number, last - number) if read_again else (number,)
-            if table.gradient is not None:
-                yield table.gradient, (last - number,)
-
-    def _rows(self, shares: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-        steps = np.zeros((len(self.steps), f.N_STEP), dtype=np.int64)
-        sides: list[list[int]] = []
-        for (low, high), pieces in zip(shares, self.pieces, strict=True):
-            for number, step in enumerate(self.steps[low:high], low):
-                steps[number, list(step.columns)] = list(step.columns.values())
-                steps[number, f.FIRST] = len(sides)
-                sides += [self._side(table, columns, pieces) for table, columns in step.sides]
-        return steps, np.array(sides, dtype=np.int64).reshape(-1, f.N_SIDE)
-
-    def _side(self, table: _Table, columns: dict[int, int], pieces: int) -> list[int]:
-        row = [0] * f.N_SIDE
-        for column, value in columns.items():
-            row[column] = value
-        row[f.PIECES] += pieces
-        row[f.AT] = table.start if table.measured else table.values.start  # type: ignore[union-attr]
-        row[f.MEASURED], row[f.CELLS] = int(table.measured), self.axes.cells(table.labels)
-        row[f.GRADIENT] = -1 if table.gradient is None else table.gradient.start
-        return row

@@ -101,7 +101,7 @@ class _Messages(ExactOracle):
         start, cells, parent = (int(value) for value in self.plan.nodes[node, [field, f.SEPARATOR, f.PARENT]])
         shared = set(self.plan.axes[parent]) if parent >= 0 else set()
         domain = self.layout.domain.project([name for name in self.plan.axes[node] if name in shared])
-        return Factor.owning(domain, self._arena[start : start + cells].reshape(domain.shape).copy())
+        return Factor.owning(domain, self._sweeps.arena[start : start + cells].reshape(domain.shape).copy())
 
 
 class _Tables:

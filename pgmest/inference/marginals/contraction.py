@@ -42,7 +42,7 @@ class Table(NamedTuple):
     values: np.ndarray
 
     def sizes(self) -> dict[Label, int]:
-        """The length of each axis."""
+        """Return the length of each axis."""
         return dict(zip(self.labels, self.values.shape, strict=True))
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, OptionalDependencyError, at_least, plural
+from pgmest.errors import ArgumentError, at_least, plural
 from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.posterior.common_error import CommonError
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.dependence import UnmeasuredDependence, multinomial_counts
 from pgmest.models.posterior.diagnostics import r_hat
 from pgmest.models.posterior.drawn_records import MOST_CELLS, records_of, table_records, weighted_records
-from pgmest.models.posterior.lost_selections import LostSelections
+from pgmest.models.posterior.drawn_tables import About, DrawnTables
 from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import BAD_R_HAT, GOOD_R_HAT, PosteriorReport, PosteriorWarning
 from pgmest.models.posterior.strength import Strengths
@@ -36,14 +34,10 @@ from pgmest.tables.factor import Factor
 if TYPE_CHECKING:
     from pgmest.measurements.selection import PaidSelection
 
-About = Literal["table", "population"]
-
 SAMPLING: dict[About, str] = {"table": "round", "population": "multinomial"}
 """The methods of sampling."""
 CERTAIN = 1e-10
 """Ends that are within this share of the number of records are those of an answer that exact answers determine."""
-CELLS_AT_ONCE = 2**21
-"""The tables of several draws are raked together up to this number of cells."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,22 +77,26 @@ class Posterior:
     seed: int = 0
     learn: Callable[[], Strengths] | None = None
     selections: tuple[PaidSelection, ...] = ()
-    _answers: dict[Any, np.ndarray] = field(default_factory=dict, init=False)
 
     @cached_property
+    def _draws(self) -> DrawnTables:
+        flat = self.points.reshape(len(self), -1)
+        return DrawnTables(flat, self.density, self.make_model, self.learn, self.selections)
+
+    @property
     def strengths(self) -> Strengths | None:
         """The strengths of the measured cliques' dependence; None leaves unmeasured pairs as the models have them."""
-        return None if self.learn is None else self.learn()
+        return self._draws.strengths
 
     @property
     def domain(self) -> Domain:
         """All attributes."""
-        return self.density.layout.domain
+        return self._draws.domain
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The measured cliques."""
-        return self.density.likelihood.cliques
+        return self._draws.cliques
 
     @property
     def prior(self) -> NormalPrior | InteractionPrior:
@@ -108,10 +106,10 @@ class Posterior:
     def __len__(self) -> int:
         return self.points.shape[0] * self.points.shape[1]
 
-    @cached_property
+    @property
     def totals(self) -> np.ndarray:
         """The numbers of records of the draws, shape (draws,)."""
-        return np.exp(self.points[:, :, -1]).reshape(-1)
+        return self._draws.totals
 
     @property
     def total(self) -> float:
@@ -120,11 +118,7 @@ class Posterior:
 
     def models(self) -> Iterator[AnsweringModel]:
         """Yield the draws, chain after chain, as ordinary models."""
-        refit = self.density.refit
-        for point, total in zip(self.points.reshape(len(self), -1), self.totals, strict=True):
-            yield self.make_model(
-                refit.potentials(self.density.base + point[: self.density.cells]), float(total), refit.plan
-            )
+        return self._draws.models()
 
     # -- questions --------------------------------------------------------------------------------------------------
 
@@ -164,11 +158,11 @@ class Posterior:
                     "clique=, and make it a function of their table."
                 )
             answers = [ask(model, query, clique, given) for model in self.models()]
-        elif not given and self.measured(names):
-            domain, tables = self._tables(names)
+        elif not given and self._draws.measured(names):
+            domain, tables = self._draws.marginals(names)
             answers = self._answered(tables, domain, query, clique, about == "population")
         else:
-            tables = self._drawn(names, given or {}, about, np.random.default_rng(self.seed))
+            tables = self._draws.around(names, given or {}, about, np.random.default_rng(self.seed))
             answers = [answer_table(table, query, clique) for table in tables]
         return answers[0].domain, np.stack([answer.values for answer in answers])
 
@@ -298,7 +292,7 @@ class Posterior:
             dependence = UnmeasuredDependence(self.cliques, self.strengths)
             weighted = (weighted_records(model, names, dependence, generator) for model in models)
         else:
-            weighted = map(table_records, self._drawn(names, {}, "table", generator, chosen))
+            weighted = map(table_records, self._draws.around(names, {}, "table", generator, chosen))
         return [records_of(records, n, method, facts, generator) for records in weighted]
 
     def to_inference_data(self) -> Any:
@@ -307,36 +301,18 @@ class Posterior:
         Raises:
             OptionalDependencyError: ArviZ is not installed.
         """
-        try:
-            import arviz  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise OptionalDependencyError.of("arviz", "InferenceData") from None
-        shape = self.points.shape[:2]
-        found: dict[str, np.ndarray] = {"total": self.totals.reshape(shape)}
-        dims: dict[str, list[str]] = {}
-        for clique in self.cliques:
-            domain, values = self._tables(clique)
-            name = ",".join(clique) or "records"
-            found[name] = values.reshape(*shape, *domain.shape)
-            dims[name] = list(clique)
-        coords = {attribute: np.arange(size) for attribute, size in self.domain.items()}
-        if hasattr(arviz, "InferenceData"):  # before ArviZ 1
-            return arviz.from_dict(posterior=found, dims=dims, coords=coords)
-        return arviz.from_dict({"posterior": found}, dims=dims, coords=coords)
+        from pgmest.models.posterior.inference_data import inference_data
 
-    # -- draws of tables ---------------------------------------------------------------------------------------------
+        return inference_data(self._draws, self.points.shape[:2])
 
-    def measured(self, names: Iterable[str]) -> bool:
-        """Return whether one measured clique contains all these attributes, so that only noise makes them uncertain."""
-        wanted = set(names)
-        return any(wanted <= set(clique) for clique in self.cliques)
+    # -- parts of an interval -----------------------------------------------------------------------------------------
 
     def _basis(self, query: Any, clique: Any, given: Mapping[str, int] | None) -> str:
         """Return the `basis` of an interval about a query."""
         names = attributes_of(query, clique, self.domain)
         if names is None:
             return "model"
-        if self.measured({*names, *(given or ())}):
+        if self._draws.measured({*names, *(given or ())}):
             return "measured"
         return "dependence" if self.strengths is not None and self.strengths.evidence else "model"
 
@@ -353,12 +329,12 @@ class Posterior:
         if is_names(query) and not function and all(len(self.density.layout.cliques[i]) == len(asked) for i in holding):
             return values  # the answers are single cells, which have no error in common
         known = float(np.exp(self.density.log_total)) if self.density.total_known else None
-        domain, tables = self._tables(asked)
+        domain, tables = self._draws.marginals(asked)
         error = CommonError(
             asked,
             domain,
             tables.reshape(len(self), -1),
-            [self._spread(index, asked) for index in holding],
+            [self._draws.spread(index, asked) for index in holding],
             UnbiasedAnswers(self.density.measurements, self.domain, known),
         )
         generator = np.random.default_rng(self.seed)
@@ -381,38 +357,6 @@ class Posterior:
 
         return error.linear(weights, values.reshape(len(self), -1), generator).reshape(values.shape)
 
-    @cached_property
-    def _spreads(self) -> np.ndarray:
-        """The standard deviations over the draws of all cells of the layout, in counts."""
-        mean, squares = np.zeros(self.density.cells), np.zeros(self.density.cells)
-        for count, point in enumerate(self.points.reshape(len(self), -1), start=1):
-            away = self.density.marginals(point) - mean
-            mean += away / count
-            squares += away**2 * (count - 1) / count
-        return np.sqrt(squares / len(self))
-
-    def _spread(self, index: int, names: Clique) -> np.ndarray:
-        """Return, for each cell of a marginal of one clique, the sum of its cells' standard deviations."""
-        start, stop = (int(end) for end in self.density.layout.offsets[index : index + 2])
-        domain = self.density.layout.domains[index]
-        return Factor(domain, self._spreads[start:stop].reshape(domain.shape)).project(names).datavector()
-
-    def _tables(self, names: Clique) -> tuple[Domain, np.ndarray]:
-        """Return, and keep, all draws' marginals on attributes inside a measured clique, shape (draws, *shape)."""
-        holding = min((c for c in self.cliques if set(names) <= set(c)), key=self.domain.size)
-        domain = self.domain.project(names)
-        if names not in self._answers:
-            position, _ = self.density.layout.find(holding)
-            start, stop = (int(end) for end in self.density.layout.offsets[position : position + 2])
-            table = self.density.layout.domains[position]
-            check_room("the marginals of all draws", len(self) * domain.size())
-            found = np.empty((len(self), *domain.shape))
-            for row, point in enumerate(self.points.reshape(len(self), -1)):
-                values = self.density.marginals(point)[start:stop].reshape(table.shape)
-                found[row] = Factor(table, values).project(names).values
-            self._answers[names] = found
-        return domain, self._answers[names]
-
     def _answered(self, tables: np.ndarray, domain: Domain, query: Any, clique: Any, scatters: bool) -> list[Factor]:
         """Answer a query from the marginals of all draws."""
         generator = np.random.default_rng(self.seed)
@@ -420,47 +364,6 @@ class Posterior:
             answer_table(Factor(domain, multinomial_counts(table, generator) if scatters else table), query, clique)
             for table in tables
         ]
-
-    def _drawn(
-        self,
-        names: Clique,
-        given: Mapping[str, int],
-        about: About,
-        generator: np.random.Generator,
-        chosen: Container[int] | None = None,
-    ) -> Iterator[Factor]:
-        """Yield tables of counts on these attributes, one around each draw.
-
-        Args:
-            names: the attributes.
-            given: attribute -> code, for other attributes: count only the records with these codes.
-            about: "table" or "population".
-            generator: the generator of interactions and records.
-            chosen: the numbers of the draws to use; None for all.
-        """
-        evidence = checked_evidence(self.domain, given, names)
-        dependence = UnmeasuredDependence(self.cliques, self.strengths, exact=self.density.facts is not None)
-        known = self.measured((*names, *evidence))
-        asked = (*names, *evidence)
-        wanted = self.domain.project(asked if known else dependence.linked(asked, self.domain))
-        check_room("the table asked about", wanted.size())
-        links = tuple(range(len(asked), len(wanted)))
-        lost = LostSelections.about(() if known else self.selections, wanted.attributes, self.measured, self._tables)
-        models = ((index, one) for index, one in enumerate(self.models()) if chosen is None or index in chosen)
-        while chunk := list(itertools.islice(models, max(1, CELLS_AT_ONCE // wanted.size()))):
-            expected = np.stack([model.project(wanted.attributes).values for _, model in chunk])
-            if known:
-                found = expected
-            elif lost:
-                draws = np.array([index for index, _ in chunk])
-                found = dependence.likely(expected, wanted, generator, lost, draws, scatters=about == "table")
-            else:
-                found = dependence.tables(expected, wanted, generator, scatters=about == "table")
-            if about == "population":
-                found = np.stack([multinomial_counts(table, generator) for table in found])
-            for whole in found:
-                table = whole.sum(axis=links)
-                yield Factor(self.domain.project(names), table[(..., *evidence.values())] if evidence else table)
 
     def __repr__(self) -> str:
         lines = [

@@ -13,7 +13,8 @@ from pgmest.schema.grid import Grid
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.linked.within import read_rules
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema, file_options
+from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema
+from pgmest.schema.schema_parts import file_options
 
 FIELDS = ("key", "parent", "at_most", "order", "columns", "constraints", "within", "file", "frame")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.models.posterior import InteractionPrior
+from pgmest.models.posterior import InteractionPrior, metric_roots
 from pgmest.models.posterior import metric as metrics
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.draw import _moves
@@ -60,7 +60,7 @@ class TestSharedRoot:
         centered[:, -1] += root.total
         gram = (root.weights[:, None] * centered).T @ (root.weights[:, None] * centered)
         exact = np.linalg.inv(np.eye(size) + gram)
-        np.testing.assert_allclose(inverse, exact, atol=metrics.WORTH_KEEPING)  # small eigenvalues are left out
+        np.testing.assert_allclose(inverse, exact, atol=metric_roots.WORTH_KEEPING)  # small eigenvalues are left out
 
     def test_long_directions_are_scaled_down(self, density, mode) -> None:
         curvature, size = density.curvature(mode), density.size
@@ -77,14 +77,14 @@ class TestProducts:
     def test_pieces_make_up_the_product(self, shape) -> None:
         generator = np.random.default_rng(0)
         matrix, values, weights = (generator.normal(size=size) for size in (shape, shape[1], shape[0]))
-        np.testing.assert_allclose(metrics._product(matrix, values), matrix @ values, atol=1e-9)
+        np.testing.assert_allclose(metric_roots._product(matrix, values), matrix @ values, atol=1e-9)
         found = values.copy()
         add_along(matrix, weights, values, found)
         np.testing.assert_allclose(found, values + matrix.T @ (weights * (matrix @ values)), atol=1e-8)
 
     @pytest.mark.parametrize("shape", [(0, 0), (0, 7)])
     def test_nothing_makes_nothing(self, shape) -> None:
-        assert metrics._product(np.zeros(shape), np.zeros(shape[1])).shape == (0,)
+        assert metric_roots._product(np.zeros(shape), np.zeros(shape[1])).shape == (0,)
 
 
 class TestMetric:

@@ -1,0 +1,153 @@
+"""The sweeps of belief propagation by the kernels: clique by clique, wide cliques shared between threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+from itertools import pairwise
+
+import numpy as np
+
+from pgmest._base.memory import check_room
+from pgmest._base.threads import run_together
+from pgmest.inference.exact import plan_columns as f
+from pgmest.inference.exact.kernel_loading import load_kernels, load_max_kernels
+from pgmest.inference.exact.propagation_plan import BUFFERS, PropagationPlan
+
+THREADED_CELLS = 1 << 17
+"""The fewest cells of a clique whose rows are divided between threads; smaller ones take less than waking a thread."""
+
+
+class KernelSweeps:
+    """The sweeps on a plan, with a workspace that holds the messages of the last ones.
+
+    Attributes:
+        wide: the nodes whose rows are divided between threads. The other nodes run in few calls of a kernel.
+    """
+
+    def __init__(self, plan: PropagationPlan, threads: int):
+        self.plan, self.threads = plan, threads
+        self._kernels = load_kernels()
+        nodes = plan.nodes
+        wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= threads)
+        self.wide: list[int] = np.flatnonzero(wide).tolist() if threads > 1 else []
+        shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self.wide), default=0)
+        self._private = shared + BUFFERS * plan.row  # cells of private memory of each further thread
+        self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
+
+    @cached_property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """The arrays of the plan, as the kernels take them."""
+        return self.plan.nodes, self.plan.children, self.plan.maps
+
+    @cached_property
+    def arena(self) -> np.ndarray:
+        """The workspace of the kernels."""
+        check_room("the oracle's tables", self.plan.arena_cells)
+        cells = self.plan.arena_cells + (self.threads - 1) * self._private * bool(self.wide)
+        return np.zeros(cells)
+
+    def upward(self, theta: np.ndarray, mu: np.ndarray) -> float:
+        """Send the messages towards the roots, and return the log-partition function; `mu` is a buffer."""
+        for low, high, wide in self._schedule(reverse=True):
+            if wide:
+                self._upward_wide(low, theta, mu)
+            else:
+                self._kernels.upward(*self.tables, low, high, theta, mu, self.arena, self.plan.scratch)
+        return float(self.arena[self.plan.nodes[self._roots, f.MESSAGE]].sum())
+
+    def downward(self, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
+        """Send the messages away from the roots, and write the marginals of sum `total` into `mu`."""
+        for low, high, wide in self._schedule(reverse=False):
+            if wide:
+                self._downward_wide(low, theta, mu, total)
+            else:
+                self._kernels.downward(*self.tables, low, high, theta, mu, self.arena, self.plan.scratch, total)
+
+    def maximum(self, theta: np.ndarray) -> float:
+        """Return the largest total potential of any record, and leave the max messages in the workspace."""
+        kernels, shift = load_max_kernels(), self.plan.messages
+        for low, high, wide in self._schedule(reverse=True):
+            if wide:
+                kernel = partial(kernels.clique_max_message, *self.tables, low)
+                target = int(self.plan.nodes[low, f.MESSAGE]) + shift
+                self._reduce_wide(low, target, np.maximum, kernel, (theta, self.arena, shift))
+            else:
+                kernels.upward_max(*self.tables, low, high, theta, self.arena, shift, self.plan.scratch)
+        return float(self.arena[self.plan.nodes[self._roots, f.MESSAGE] + shift].sum())
+
+    def max_marginals(self, theta: np.ndarray, best: np.ndarray) -> None:
+        """Write the largest total potential of a record in each measured cell into `best`."""
+        plan, top = self.plan, self.maximum(theta)
+        inputs = (theta, best, self.arena, plan.messages, plan.marginals, plan.scratch, top)
+        load_max_kernels().downward_max(*self.tables, 0, len(plan.nodes), *inputs)
+
+    def best_cells(self, theta: np.ndarray) -> np.ndarray:
+        """Return the cell of each node of a record of largest total potential, shape (nodes,)."""
+        self.maximum(theta)
+        chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
+        best_cells = load_max_kernels().best_cells
+        best_cells(*self.tables, theta, self.arena, self.plan.messages, self.plan.scratch, chosen)
+        return chosen
+
+    def clique_table(self, node: int, theta: np.ndarray, mu: np.ndarray, table: np.ndarray) -> None:
+        """Write the marginal of a node's clique after both sweeps into `table`."""
+        self._kernels.clique_table(*self.tables, node, theta, mu, self.arena, self.plan.scratch, table)
+
+    def _schedule(self, reverse: bool) -> Iterator[tuple[int, int, bool]]:
+        """Yield ranges of nodes (low, high, wide) in the order of a sweep."""
+        bounds: list[tuple[int, int, bool]] = []
+        low = 0
+        for i in [*self.wide, len(self.plan.nodes)]:
+            if low < i:
+                bounds.append((low, i, False))
+            if i < len(self.plan.nodes):
+                bounds.append((i, i + 1, True))
+            low = i + 1
+        return reversed(bounds) if reverse else iter(bounds)
+
+    def _shares(self, node: int) -> list[tuple[int, int]]:
+        """Return the rows of a wide node, split evenly."""
+        cuts = np.linspace(0, int(self.plan.nodes[node, f.N_OUT]), self.threads + 1).astype(int).tolist()
+        return list(pairwise(cuts))
+
+    def _private_cells(self, thread: int) -> tuple[int, int]:
+        """Return the start of the partial results of a further thread, and the start of its row buffer."""
+        start = self.plan.arena_cells + (thread - 1) * self._private
+        return start, start + self._private - BUFFERS * self.plan.row
+
+    def _reduce_wide(self, node: int, target: int, combine: np.ufunc, kernel: partial, inputs: tuple) -> None:
+        """Run a kernel over shares of the rows into private separator entries, and combine these in a fixed order."""
+        size, arena = int(self.plan.nodes[node, f.SEPARATOR]), self.arena
+        tasks = []
+        for thread, (begin, end) in enumerate(self._shares(node)):
+            start, buffer = (target, self.plan.scratch) if thread == 0 else self._private_cells(thread)
+            tasks.append(partial(kernel, begin, end, *inputs, start, buffer))
+        run_together(tasks)
+        own = arena[target : target + size]
+        for thread in range(1, self.threads):
+            start, _ = self._private_cells(thread)
+            combine(own, arena[start : start + size], out=own)
+
+    def _upward_wide(self, node: int, theta: np.ndarray, mu: np.ndarray) -> None:
+        kernels, row, arena = self._kernels, self.plan.nodes[node], self.arena
+        peaks, sums, inputs = int(row[f.PEAK]), int(row[f.WEIGHT]), (theta, mu, arena)
+        self._reduce_wide(node, peaks, np.maximum, partial(kernels.clique_max, *self.tables, node), inputs)
+        kernels.settle_peaks(self.plan.nodes, node, arena)
+        self._reduce_wide(node, sums, np.add, partial(kernels.clique_sum, *self.tables, node), inputs)
+        kernels.send_message(self.plan.nodes, node, arena)
+
+    def _downward_wide(self, node: int, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
+        kernels, arena = self._kernels, self.arena
+        kernels.weigh(self.plan.nodes, node, arena, total)
+        spread, size = (int(v) for v in self.plan.nodes[node, [f.SPREAD, f.SPREAD_SIZE]])
+        tasks = []
+        for thread, (begin, end) in enumerate(self._shares(node)):
+            start, buffer = (spread, self.plan.scratch) if thread == 0 else self._private_cells(thread)
+            arena[start : start + size] = 0.0
+            own = (theta, mu, arena, start - spread, buffer)
+            tasks.append(partial(kernels.clique_spread, *self.tables, node, begin, end, *own))
+        run_together(tasks)
+        for thread in range(1, self.threads):
+            start, _ = self._private_cells(thread)
+            arena[spread : spread + size] += arena[start : start + size]
