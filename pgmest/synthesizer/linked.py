@@ -15,6 +15,7 @@ from pgmest.data.names import other_names, renamed
 from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.questions import full_name, table_of
+from pgmest.queries.levels import named_levels
 from pgmest.schema.given import read_given
 from pgmest.schema.linked.check import LinkedCheck
 from pgmest.schema.linked.decoding import check_fits
@@ -130,10 +131,14 @@ class LinkedFit:
         counted = table_of(self.result, tuple(own), table)
         domain = self.result.domain_of(counted)
         full = [full_name(name, domain) for name in own]
-        clique = domain.clique(full[: len(asked)])
-        labels = {name: self._labels(one, domain[one]) for name, one in zip(asked, clique, strict=True)}
-        conditions = zip(full[len(asked) :], given.values(), strict=True)
-        weights = {name: self._weights(name, value, domain[name]) for name, value in conditions}
+        levels = named_levels(domain, full[: len(asked)])
+        clique = tuple(one.name for one in levels)
+        sizes = [one.size or domain[one.attribute] for one in levels]
+        labels = {name: self._labels(one, size) for name, one, size in zip(asked, clique, sizes, strict=True)}
+        conditions = zip(named_levels(domain, full[len(asked) :]), given.values(), strict=True)
+        weights = {
+            one.attribute: self._weights(one.name, value, domain[one.attribute]) for one, value in conditions
+        }
         return counts_table(
             self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options
         )
@@ -161,15 +166,15 @@ class LinkedFit:
     def _labels(self, name: str, size: int) -> list[str]:
         table, _, column = name.partition(".")
         part = self.schema.parts.get(table)
-        known = part is not None and column in part.schema.domain
+        known = part is not None and (column in part.schema.domain or part.schema.domain.names_levels(column))
         return part.schema.labels(column) if part is not None and known else [str(code) for code in range(size)]
 
     def _weights(self, name: str, value: Any, size: int) -> np.ndarray:
         """Return the weight of each code of an attribute under a condition; of a number of rows, the numbers."""
         table, _, column = name.partition(".")
         part = self.schema.parts.get(table)
-        if part is not None and column in part.schema.domain:
-            return read_given(part.schema, {column: value}).weights[column]
+        if part is not None and (column in part.schema.domain or part.schema.domain.names_levels(column)):
+            return next(iter(read_given(part.schema, {column: value}).weights.values()))
         codes = np.arange(size)
         if isinstance(value, tuple):
             low, high = value

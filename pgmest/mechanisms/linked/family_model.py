@@ -53,13 +53,13 @@ class FamilyModel:
     @property
     def parent_domain(self) -> Domain:
         """The attributes of the parent table, and the number of children."""
-        return self.layout.domain.project(self.layout.parents)
+        return _with_trees(self.layout.domain.project(self.layout.parents), self.layout)
 
     @property
     def child_domain(self) -> Domain:
         """The attributes of the child table and of the parent of each row."""
         inside = dict(zip(self.layout.members, self.layout.child.shape, strict=True))
-        return Domain({**self.parent_domain, **inside})
+        return _with_trees(Domain({**self.parent_domain, **inside}), self.layout)
 
     @cached_property
     def parents(self) -> SupportModel:
@@ -115,6 +115,15 @@ class FamilyModel:
             drawn = drawn if layout.number in clique else drawn.sum(axis=-1)
             clique = layout.domain.ordered(clique)
             yield _known(model.project(clique).values, clique, np.sqrt(np.mean(np.square(drawn), axis=0)))
+
+
+def _with_trees(domain: Domain, layout: Layout) -> Domain:
+    """Return attributes of families with the hierarchies that they have in their own tables."""
+    trees = []
+    for table, own in zip(layout.names, (layout.parent, layout.child), strict=True):
+        named = ((f"{table}.{name}", tree) for name, tree in own.hierarchies.items())
+        trees += [tree.recoded(name, np.arange(tree.values)) for name, tree in named if name in domain]
+    return domain.with_hierarchies(*filter(None, trees)) if trees else domain
 
 
 def _spread(found: list[ChildCounts], several: bool) -> float:

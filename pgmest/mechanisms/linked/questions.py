@@ -10,6 +10,7 @@ from pgmest.errors import ArgumentError, UnknownAttributeError, listed
 from pgmest.models.table_query import is_names
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.hierarchy import SEPARATOR, split_level
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.linked.result import LinkedResult
@@ -102,4 +103,10 @@ def full_name(name: str, domain: Domain) -> str:
 def _candidates(name: str, domain: Domain) -> list[str]:
     if name in domain:
         return [name]
-    return [full for full in domain if full.split(".", 1)[-1] == name and "." in full]
+    found = [full for full in domain if full.split(".", 1)[-1] == name and "." in full]
+    split = split_level(name) if isinstance(name, str) and not found else None
+    if split is None:
+        return found
+    trees = domain.hierarchies
+    named = [full for full in _candidates(split[0], domain) if full in trees and split[1] in trees[full].levels]
+    return [f"{full}{SEPARATOR}{split[1]}" for full in named]

@@ -36,6 +36,7 @@ def extended(linked: LinkedDataset, name: str, children: tuple[str, ...] | list[
     data = linked.tables[name].dataset
     numbers = {_number(data.domain, child): (linked.sizes(child), linked.most(child, name) + 1) for child in children}
     domain = Domain({**data.domain, **{key: size for key, (_, size) in numbers.items()}})
+    domain = domain.with_hierarchies(*data.domain.hierarchies.values())
     columns = [*data.columns, *(sizes for sizes, _ in numbers.values())]
     if not columns:
         return Dataset.from_codes(np.empty((data.records, 0), dtype=np.int64), domain)
