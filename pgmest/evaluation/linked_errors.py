@@ -11,11 +11,13 @@ from scipy.sparse import csr_array
 
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import DataError
+from pgmest.queries.levels import cliques_by_level, level_kron
 from pgmest.tables.domain import Clique
 
 CLASSES: Mapping[str, str] = {
     "size": "how many rows a parent row has",
     "marginals": "single attributes and pairs of attributes of the table",
+    "levels": "single attributes of the table at the levels of their hierarchies",
     "between": "an attribute of a table above x an attribute of the table, over the table's rows",
     "within": "an attribute of one row x an attribute of another row of the same parent, each parent with weight 1",
     "within_alike": "of these, the same attribute of both rows",
@@ -107,7 +109,7 @@ def linked_errors(true: LinkedDataset, made: LinkedDataset, labels: Labels | Non
     errors = {}
     for name in true.order:
         sides = _Side(true, name), _Side(made, name)
-        errors[name] = {"marginals": dict(_marginals(*sides))}
+        errors[name] = {"marginals": dict(_marginals(*sides)), "levels": dict(_levels(*sides))}
         if name != true.root:
             errors[name] = {"size": {"size": _distance(*(side.by_size() for side in sides))}, **errors[name]}
             errors[name] |= _bound(*sides, (labels or {}).get(name, {}))
@@ -181,10 +183,18 @@ def _marginals(true: _Side, made: _Side) -> Iterator[tuple[str, float]]:
         yield " x ".join(clique), _distance(mine.datavector(), theirs.datavector())
 
 
+def _levels(true: _Side, made: _Side) -> Iterator[tuple[str, float]]:
+    """Yield the errors of the single attributes of a table at each coarser level of their hierarchies."""
+    for name in true.varied(true.name):
+        for (level,) in cliques_by_level(true.domain, (name,))[1:]:
+            query = level_kron(true.domain, level)
+            yield level, _distance(*(query.apply(side.data.project(name)) for side in (true, made)))
+
+
 def _bound(true: _Side, made: _Side, labels: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
     """Return the errors of what binds the rows of a table to those above them and to one another."""
     names, linked = true.varied(true.name), true.linked
-    found: dict[str, dict[str, float]] = {kind: {} for kind in CLASSES if kind not in ("size", "marginals")}
+    found: dict[str, dict[str, float]] = {kind: {} for kind in CLASSES if kind not in ("size", "marginals", "levels")}
     for above in linked.path(true.name)[:-1]:
         for a, b in itertools.product(true.varied(above), names):
             if linked.tables[above].domain[a] * true.domain[b] <= MOST_CELLS:

@@ -136,9 +136,7 @@ class LinkedFit:
         sizes = [one.size or domain[one.attribute] for one in levels]
         labels = {name: self._labels(one, size) for name, one, size in zip(asked, clique, sizes, strict=True)}
         conditions = zip(named_levels(domain, full[len(asked) :]), given.values(), strict=True)
-        weights = {
-            one.attribute: self._weights(one.name, value, domain[one.attribute]) for one, value in conditions
-        }
+        weights = {one.attribute: self._weights(one.name, value, domain[one.attribute]) for one, value in conditions}
         return counts_table(
             self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options
         )

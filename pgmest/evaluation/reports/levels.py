@@ -51,7 +51,11 @@ class LevelCounts:
 
 
 def levels_section(
-    source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]], real: Projectable | None = None
+    source: Projectable,
+    domain: Domain,
+    labels: Mapping[str, Sequence[str]],
+    real: Projectable | None = None,
+    heading: str = "Levels of areas and codes",
 ) -> str:
     """Return the section on the levels of attributes; "" if no attribute has a hierarchy.
 
@@ -60,6 +64,7 @@ def levels_section(
         domain: the attributes, with their hierarchies.
         labels: attribute -> the label of each code; codes are numbers where it has none.
         real: the private records; None for a page that may be published.
+        heading: the heading of the section.
     """
     if not domain.hierarchies:
         return ""
@@ -72,8 +77,8 @@ def levels_section(
     model = getattr(source, "model", source)
     rows = list(_error_rows(source, model, domain))
     if rows:
-        heading = ("level", "groups", "typically off by", "95 of 100 within", "based on")
-        parts.append(table(heading, rows, texts=("based on",)))
+        columns = ("level", "groups", "typically off by", "95 of 100 within", "based on")
+        parts.append(table(columns, rows, texts=("based on",)))
     if real is not None:
         errors = [
             (joined((one.name,), domain), f"{one.groups:,}", percent_text(one.single, 1), _share(one.pairs))
@@ -87,7 +92,7 @@ def levels_section(
         even = frozenset(getattr(source, "details", {}).get(EVEN, {}).get(name, ()))
         parts += _even(domain, tree, even)
         parts.append(_tree(source, model, domain, tree, labels.get(name), real, even))
-    return section("Levels of areas and codes", *parts)
+    return section(heading, *parts)
 
 
 def _even(domain: Domain, tree: Hierarchy, even: Collection[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import DataError, plural
 from pgmest.evaluation.linked_errors import CLASSES, LinkedErrors, linked_errors
+from pgmest.evaluation.reports.levels import levels_section
 from pgmest.evaluation.reports.margins import likely_margins
 from pgmest.evaluation.reports.page import notice, page, paragraph, picture, pictures, section, table
 from pgmest.evaluation.reports.release import cost, promise
@@ -79,6 +80,7 @@ def linked_report(
     stated = hasattr(result, "promise") and bool(ledgers_of(result))
     parts = [*([promise(statement_of(result, schema))] if stated else []), _released(made, schema)]
     parts += _margins(result, made)
+    parts += _levels(result, made, labels, real)
     if real is None:
         parts += [_drawn(made, name, labels[name]) for name in made.order]
     else:
@@ -169,6 +171,26 @@ def _margins(result: Any, made: LinkedDataset) -> Iterator[str]:
         model = result.model_of(name)
         source = SimpleNamespace(model=model, measurements=model.known_errors.measurements)
         yield likely_margins(source, f"How far off a count of {name} may be")
+
+
+def _levels(
+    result: Any, made: LinkedDataset, labels: Mapping[str, dict[str, list[str]]], real: LinkedDataset | None
+) -> Iterator[str]:
+    """Yield the sections on the hierarchies of each table, with margins of error or, for the owner, true counts."""
+    for name in made.order:
+        data, heading = made.tables[name].dataset, f"Levels of areas and codes of {name}"
+        trees = data.domain.hierarchies
+        if real is not None or not hasattr(result, "model_of"):
+            true = None if real is None else real.tables[name].dataset
+            yield levels_section(data, data.domain, labels[name], true, heading)
+            continue
+        model = result.model_of(name)
+        source = SimpleNamespace(
+            model=model, measurements=model.known_errors.measurements, invariants=(), project=model.project
+        )
+        full = {f"{name}.{column}": texts for column, texts in labels[name].items()}
+        domain = model.domain.project([f"{name}.{column}" for column in trees])
+        yield levels_section(cast(Any, source), domain, full, None, heading)
 
 
 def _checked(check: LinkedCheck) -> str:
