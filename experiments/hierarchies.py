@@ -171,9 +171,9 @@ def _by_area(data: pg.Dataset, run: MechanismRun) -> pg.Dataset:
     return pg.Dataset.from_codes(list(np.concatenate(parts, axis=1)), plain.domain)
 
 
-def _fitted(mechanism: str) -> Callable[[pg.Dataset, MechanismRun], Any]:
+def _fitted(mechanism: str, **options: Any) -> Callable[[pg.Dataset, MechanismRun], Any]:
     def fit(data: pg.Dataset, run: MechanismRun) -> Any:
-        return getattr(pg.mechanisms, mechanism)(**_options(run)).fit(data, seed=run.seed, progress=False)
+        return getattr(pg.mechanisms, mechanism)(**_options(run), **options).fit(data, seed=run.seed, progress=False)
 
     return fit
 
@@ -182,6 +182,7 @@ MECHANISMS: dict[str, Callable[[pg.Dataset, MechanismRun], Any]] = {
     BAR: lambda data, run: _fitted("LAMP")(_plain(data), run),
     "LAMP": _fitted("LAMP"),
     "AIM": lambda data, run: _fitted("AIM")(_plain(data), run),
+    "AIM with levels": _fitted("AIM", levels=True),
     "PrivSyn": lambda data, run: _fitted("PrivSyn")(_plain(data), run),
     "areas": _by_area,
     "TopDown": _fitted("TopDown"),

@@ -171,7 +171,7 @@ class Account(OneProcess):
         """The answers that are exact and not protected: given as public, or read from the records."""
         return self._invariants.measurements
 
-    def _exactly(self, asked: LinearMeasurement) -> LinearMeasurement | None:
+    def exactly(self, asked: LinearMeasurement) -> LinearMeasurement | None:
         """Return the exact answers to a question that invariants answer; None if they do not."""
         answers = self._invariants.answers(asked, self.domain)
         return None if answers is None else LinearMeasurement.exact(answers, asked.clique, asked.query)

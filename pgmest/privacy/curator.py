@@ -112,7 +112,7 @@ class Curator(Account):
         names = (clique,) if isinstance(clique, str) else tuple(clique)
         question = self._question(names, query)
         asked = question.unanswered
-        exact = self._exactly(asked)
+        exact = self.exactly(asked)
         if exact is not None:
             return exact
         if spend is None:
@@ -155,7 +155,7 @@ class Curator(Account):
         if not wanted:
             return []
         questions = [self._question(clique, query) for clique, query in zip(wanted, asked, strict=True)]
-        found = {place: self._exactly(question.unanswered) for place, question in enumerate(questions)}
+        found = {place: self.exactly(question.unanswered) for place, question in enumerate(questions)}
         asking = [place for place in found if found[place] is None]
         labels = [name_of(wanted[place]) for place in asking]
         ahead = CountedAhead(self.domain, [questions[place].unanswered.clique for place in asking])

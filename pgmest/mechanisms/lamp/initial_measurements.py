@@ -10,7 +10,7 @@ import numpy as np
 from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction
 from pgmest.mechanisms.lamp.groups import branches
-from pgmest.mechanisms.lamp.tree_counts import level_parts, measured_levels
+from pgmest.mechanisms.lamp.tree_counts import level_parts, measured_levels, share_with_levels
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
@@ -69,6 +69,9 @@ class InitialMeasurements:
             cliques.append(())
             errors.append(1.0)
         parts = _least_error_shares(np.array(errors), len(names), noise_model.power)
+        if domain.hierarchies:
+            parts *= [share_with_levels(_levels_of(domain, clique), noise_model.power) for clique in cliques]
+            parts /= parts.sum()
         shares = {clique: share * float(part) for clique, part in zip(cliques, parts, strict=True)}
         return cls(domain, noise_model, shares, contrasted)
 
@@ -85,11 +88,9 @@ class InitialMeasurements:
 
     def _levels(self, clique: Clique) -> list[tuple[np.ndarray, float]]:
         """Return the groups of each level of an attribute's tree, and their parts of its share; none without a tree."""
-        groups = branches(self.domain, clique[0]) if clique else ()
-        if not groups:
-            return []
-        levels = measured_levels(groups, self.domain[clique[0]])
-        return list(zip(levels, level_parts(levels, self.noise_model.power).tolist(), strict=True))[::-1]
+        levels = _levels_of(self.domain, clique)
+        parts = level_parts(levels, self.noise_model.power).tolist() if levels else []
+        return list(zip(levels, parts, strict=True))[::-1]
 
     def query(self, clique: Clique) -> Kron | None:
         """Return the query for a marginal; None asks for its counts."""
@@ -104,6 +105,11 @@ class InitialMeasurements:
         variance = 1 / float(self.noise_model.precision(share))
         ratio = self.noise_model.variance_ratio((self.domain[name],)) if name in self.contrasted else 1.0
         return (variance * ratio) ** 0.5
+
+
+def _levels_of(domain: Domain, clique: Clique) -> list[np.ndarray]:
+    """Return the levels of an attribute's tree that are measured, and its codes; nothing without a tree."""
+    return measured_levels(branches(domain, clique[0]), domain[clique[0]]) if clique else []
 
 
 def _least_error_shares(errors: np.ndarray, attributes: int, power: float) -> np.ndarray:

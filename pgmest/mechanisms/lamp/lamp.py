@@ -105,11 +105,13 @@ class LAMP(Mechanism):
 
     If the domain has hierarchies, the codes of an attribute are put in the order of its tree, so that groups do not
     straddle branches; the counts of all levels are measured together, and those of the codes of a branch are shrunk
-    towards its mean (`tree_counts`). `Result.details["not_distinguished"]` lists the branches whose codes differ by no
-    more than noise explains: their codes have even shares, or those of `prior`.
+    towards each other where that lowers the estimated risk (`tree_counts`). `Result.details["not_distinguished"]` lists
+    the branches whose codes differ by no more than noise explains: their codes have even shares, or those of `prior`.
 
-    Without a workload all pairs matter equally; all coarser levels of a pair together matter half as much. Of
-    attributes that a workload does not name, the one-way marginals matter.
+    Without a workload all pairs matter equally. A tree then changes no shares: coarser levels only decide over which
+    groups a pair is measured, and all measurements together pay for the counts of branches. Triples at coarse levels,
+    such as ("district@state", "age", "income"), are measured if the workload asks for them. Of attributes that a
+    workload does not name, the one-way marginals matter.
 
     Args:
         first_share: The share of the budget for the first one-way marginals and the number of records.

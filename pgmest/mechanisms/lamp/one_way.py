@@ -64,7 +64,7 @@ class OneWayEstimate:
         values, left = _with_total(values, stddev, total)
         estimates = [partial(posterior_means, stddev=left), *_by_neighbors(values, left)]
         means = [estimate(values) for estimate in estimates]
-        risks = [_risk(estimate, values, mean, left) for estimate, mean in zip(estimates, means, strict=True)]
+        risks = [estimated_risk(estimate, values, mean, left) for estimate, mean in zip(estimates, means, strict=True)]
         others = len(risks) - 1
         before = np.r_[1 - NEIGHBORS_ALIKE, np.full(others, NEIGHBORS_ALIKE / others)] if others else np.ones(1)
         weights = before * np.exp(-(np.array(risks) - min(risks)) / (4 * left**2))
@@ -112,7 +112,9 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
     return (likelihood @ (weights * atoms)) / (likelihood @ weights)
 
 
-def _risk(estimate: Callable[[np.ndarray], np.ndarray], values: np.ndarray, means: np.ndarray, stddev: float) -> float:
+def estimated_risk(
+    estimate: Callable[[np.ndarray], np.ndarray], values: np.ndarray, means: np.ndarray, stddev: float
+) -> float:
     r"""Return the estimated sum of squared errors of an estimator f, from the noisy values y only (Stein 1981).
 
     It is $\lVert f(y) - y \rVert^2 + \sigma^2 (2 \,\mathrm{div} f(y) - n)$. Since the priors depend on y, too, the

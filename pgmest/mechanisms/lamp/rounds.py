@@ -35,7 +35,7 @@ from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
 from pgmest.mechanisms.lamp.small_budgets import AGAIN, DEPENDENCE_WEIGHT, is_small
-from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together, measured_levels
+from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together, measured_levels, share_with_levels
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
@@ -244,6 +244,15 @@ class Rounds(ScoredRounds):
         """Return the levels of an attribute's tree that are measured by themselves; nothing without a tree."""
         return measured_levels(branches(self.curator.domain, name), self.curator.domain[name])
 
+    def _with_levels(self, clique: Clique) -> float:
+        """Return the factor of a share with which the levels of a tree are measured beside the codes.
+
+        If a workload asks for levels, they are part of the candidate's share.
+        """
+        if len(clique) != 1 or clique in self.workload_sensitivity.views:
+            return 1.0
+        return share_with_levels(self._tree(clique[0]), self.noise_model.power)
+
     def _table_candidates(self) -> Iterable[CandidateMarginal]:
         """Yield the candidates for all pairs and triples with dependence."""
         for clique, found in self.dependence.items():
@@ -292,6 +301,7 @@ class Rounds(ScoredRounds):
     def _measure_at_once(
         self, number: int, chosen: dict[Clique, tuple[CandidateMarginal, float]], share: float
     ) -> None:
+        chosen = {clique: (found, part * self._with_levels(clique)) for clique, (found, part) in chosen.items()}
         whole = sum(part for _, part in chosen.values())
         left = self.curator.remaining / self.curator.budget
         spend = self.curator.remaining if share >= left else self.curator.budget * share
@@ -305,6 +315,8 @@ class Rounds(ScoredRounds):
         queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
         found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
         for measurement, sides, weight in zip(found, groups, weights, strict=True):
+            if not measurement.noisy:
+                continue
             self._add_measured(number, measurement, sides, chosen[measurement.clique][0], weight * share / whole)
 
     def _parts(self, clique: Clique, level: int | None, part: float) -> list[tuple[Clique, list[np.ndarray], float]]:
@@ -319,8 +331,8 @@ class Rounds(ScoredRounds):
         """Return the query for a marginal over groups; None asks for the number of records."""
         if not clique:
             return None
-        # attributes with range queries are counted, which also determines the number of records
-        counts = len(clique) == 1 and clique in self.workload_sensitivity.views
+        # attributes with range queries or trees are counted, which also determines the number of records
+        counts = len(clique) == 1 and (clique in self.workload_sensitivity.views or bool(self._tree(clique[0])))
         return grouping_query(
             clique, groups, [not counts and self.noise_model.contrasted(int(labels[-1]) + 1) for labels in groups]
         )

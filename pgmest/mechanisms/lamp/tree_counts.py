@@ -1,14 +1,13 @@
 """One-way marginals of attributes with a tree, from noisy counts of codes and of branches.
 
-The answers of all levels are combined by least squares. Then the counts of each level are estimated from the coarsest
-to the finest: those of the children of a branch sum to its count, and are shrunk towards what the branch and all shares
-of the level say (empirical Bayes).
+Counts of codes are shrunk towards each other and towards those of their branch (empirical Bayes), then combined with
+the answers about branches by least squares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.candidates import memberships
-from pgmest.mechanisms.lamp.one_way import PROBE, PROBES
+from pgmest.mechanisms.lamp.one_way import OneWayEstimate, estimated_risk
 from pgmest.synthesis.consistency import norm_sub
 
 ROUNDS, ATOMS = 50, 80
@@ -29,6 +28,8 @@ LEAST_RATIO = 1e-2
 """The smallest positive ratio of a count to its even share of its branch in the distribution of shares."""
 LEAST_SHARE = 1e-6
 """The smallest estimate of a code, relative to its even share of its branch."""
+LEAST_BASE = 0.05
+"""The smallest mean count of siblings, relative to that of all codes."""
 LEAST_VARIANCE = 1e-3
 """The smallest variance of a count before answers about groups, relative to that of the noise."""
 
@@ -76,6 +77,15 @@ def _from_here(values: np.ndarray) -> np.ndarray:
     return np.cumsum(values[::-1])[::-1]
 
 
+def share_with_levels(levels: Sequence[np.ndarray], power: float) -> float:
+    """Return the share of all levels together, relative to that of the codes, which is 1 without a tree.
+
+    The share that an attribute would have without its tree is that of its codes. Counts of branches come on top of it,
+    and all measurements pay for them alike.
+    """
+    return 1 / float(level_parts(levels, power)[-1]) if levels else 1.0
+
+
 def levels_together(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
     """Return the matrix of the counts of all levels, each with its part of a share, shape (codes, groups)."""
     parts = level_parts(levels, power) ** (power / 2)
@@ -98,7 +108,7 @@ class CodeCounts:
     usual: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray, stddev: np.ndarray, base: np.ndarray) -> CodeCounts:
+    def of(cls, values: np.ndarray, stddev: float, base: np.ndarray) -> CodeCounts:
         """Estimate the counts from noisy ones, with a prior of their ratios to base counts.
 
         The ratios have one distribution on nonnegative numbers, which is estimated by maximum likelihood from all
@@ -114,7 +124,7 @@ class CodeCounts:
         largest = max(2.0, float((np.maximum(values + 2 * stddev, 0.0) / base).max()))
         atoms = np.r_[0.0, np.geomspace(LEAST_RATIO, largest, ATOMS - 1)]
         widths = np.square(base[:, None] * atoms * (np.log(atoms[2] / atoms[1]) / 2))
-        variances, off = np.square(stddev)[:, None] + widths, values[:, None] - base[:, None] * atoms
+        variances, off = stddev**2 + widths, values[:, None] - base[:, None] * atoms
         logs = -0.5 * (np.square(off) / variances + np.log(variances))
         likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
         weights = np.full(len(atoms), 1 / len(atoms))
@@ -124,12 +134,12 @@ class CodeCounts:
         posterior = likelihood * weights
         posterior /= posterior.sum(axis=1, keepdims=True)
         inside = base[:, None] * atoms + widths / variances * off
-        left = widths * np.square(stddev)[:, None] / variances
+        left = widths * stddev**2 / variances
         means = (posterior * inside).sum(axis=1)
         spread = (posterior * (left + np.square(inside - means[:, None]))).sum(axis=1)
         off = np.sqrt(np.square(inside - means[:, None]) + np.square(MEAN_ABSOLUTE) * left)
         usual = np.square((posterior * off).sum(axis=1) / MEAN_ABSOLUTE)
-        least = LEAST_VARIANCE * np.square(stddev)
+        least = LEAST_VARIANCE * stddev**2
         return cls(np.maximum(means, 0.0), np.maximum(spread, least), np.maximum(usual, least))
 
     def given(self, answers: Sequence[RangeAnswers]) -> np.ndarray:
@@ -174,9 +184,35 @@ class TreeAnswers:
 
     @cached_property
     def _alone(self) -> CodeCounts:
-        """The counts of codes without the groups."""
-        size = len(self.values)
-        return CodeCounts.of(self.values, np.full(size, self.variance**0.5), np.full(size, self.total / size))
+        r"""The counts of codes without the groups.
+
+        Their means are those of several estimates: the one without a tree, and those with a prior of the ratios to even
+        counts, to the mean of the siblings, and to a public table. The weight of an estimate with risk r is
+        proportional to $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006). So a tree that says nothing about the counts
+        does little harm.
+        """
+        size, stddev = len(self.values), self.variance**0.5
+        even = np.full(size, self.total / size)
+        estimates = [partial(_means, stddev=stddev, base=even), self._by_siblings]
+        if self.public is not None:
+            estimates.append(partial(_means, stddev=stddev, base=self.public))
+        without = OneWayEstimate.of(self.values, stddev, self.total)
+        means = [estimate(self.values) for estimate in estimates]
+        risks = [estimated_risk(e, self.values, found, stddev) for e, found in zip(estimates, means, strict=True)]
+        off = np.array([*risks, without.risk])
+        weights = np.exp((off.min() - off) / (4 * self.variance))
+        mean = (weights / weights.sum()) @ np.array([*means, without.counts])
+        return replace(CodeCounts.of(self.values, stddev, even), means=mean)
+
+    def _by_siblings(self, values: np.ndarray) -> np.ndarray:
+        """Return the counts with a prior of their ratios to the mean of the other codes of the lowest branch.
+
+        Each branch has one more code, whose count is the mean of all.
+        """
+        labels, mean = self.levels[-1], self.total / len(values)
+        others = np.bincount(labels, values)[labels] - values
+        base = np.maximum((others + mean) / np.bincount(labels)[labels], LEAST_BASE * mean)
+        return _means(values, self.variance**0.5, base)
 
     @cached_property
     def _with_total(self) -> list[RangeAnswers]:
@@ -193,7 +229,7 @@ class TreeAnswers:
         """The counts of codes, and whether those of each branch are distinguished."""
         found = norm_sub(self._alone.given(self._with_total), self.total)
         found = np.maximum(found, LEAST_SHARE * self.total / len(found))
-        return _inside_branches(self.values, self.variance**0.5, found, self.levels[-1], self.public)
+        return _even_inside_branches(self.values, self.variance**0.5, found, self.levels[-1], self.public)
 
     @property
     def counts(self) -> np.ndarray:
@@ -209,49 +245,25 @@ class TreeAnswers:
         return self._found[1]
 
 
-def _inside_branches(
-    values: np.ndarray, stddev: float, counts: np.ndarray, labels: np.ndarray, public: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts of codes, divided again inside the branches of the lowest level, whose counts are kept.
-
-    Returns:
-        the counts, and whether the codes of each branch are distinguished, as they differ by more than noise explains.
-        If not, they have even shares of the branch, or those of the public table.
-    """
-    size, whole = np.bincount(labels), np.bincount(labels, counts)
-    base, free = (whole / size)[labels], (size > 1)[labels]
-    bases, found = [base], counts.copy()
-    noisy = values + ((whole - np.bincount(labels, values)) / size)[labels]
-    if public is not None:
-        bases.append(public * (whole / np.bincount(labels, public))[labels])
-    if free.any():
-        left = (stddev * np.sqrt(1 - 1 / size)[labels])[free]
-        even = np.full(len(left), base[free].mean())
-        estimates = [partial(_means, stddev=left, base=one) for one in (*(own[free] for own in bases), even)]
-        found[free] = _mixture(noisy[free], left, estimates)
-    surprise = [(np.bincount(labels, np.square(noisy - own)) / stddev**2 - (size - 1)) for own in bases]
-    apart = (size > 1) & (np.min(surprise, axis=0) > 0)
-    nearest = np.array(bases)[np.argmin(surprise, axis=0)[labels], np.arange(len(labels))]
-    found = np.where(apart[labels], found, nearest)
-    for branch in np.flatnonzero(apart):
-        inside = labels == branch
-        found[inside] = np.maximum(norm_sub(found[inside], whole[branch]), LEAST_SHARE * base[inside])
-    return found * (whole / np.bincount(labels, found))[labels], apart | (size == 1)
-
-
-def _means(values: np.ndarray, stddev: np.ndarray, base: np.ndarray) -> np.ndarray:
+def _means(values: np.ndarray, stddev: float, base: np.ndarray) -> np.ndarray:
     return CodeCounts.of(values, stddev, base).means
 
 
-def _mixture(
-    values: np.ndarray, stddev: np.ndarray, estimates: Sequence[Callable[[np.ndarray], np.ndarray]]
-) -> np.ndarray:
-    """Return the mean of several estimates, weighted by their estimated risks in variances of the noise."""
-    means = [estimate(values) for estimate in estimates]
-    generator, risks = np.random.default_rng(0), []
-    signs = generator.choice([-1.0, 1.0], (PROBES, len(values)))
-    for estimate, mean in zip(estimates, means, strict=True):
-        slopes = [one @ ((estimate(values + PROBE * stddev * one) - mean) / (PROBE * stddev)) for one in signs]
-        risks.append(float(np.square((mean - values) / stddev).sum() + 2 * np.mean(slopes)))
-    weights = np.exp((min(risks) - np.array(risks)) / 4)
-    return (weights / weights.sum()) @ np.array(means)
+def _even_inside_branches(
+    values: np.ndarray, stddev: float, counts: np.ndarray, labels: np.ndarray, public: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts of codes, made even in the branches whose codes differ by no more than noise explains.
+
+    Returns:
+        the counts, and whether the codes of each branch are distinguished. If not, they have even shares of the branch,
+        or those of the public table, whichever is closer to the noisy counts.
+    """
+    size, whole = np.bincount(labels), np.bincount(labels, counts)
+    bases = [(whole / size)[labels]]
+    if public is not None:
+        bases.append(public * (whole / np.bincount(labels, public))[labels])
+    noisy = values + ((whole - np.bincount(labels, values)) / size)[labels]
+    surprise = [(np.bincount(labels, np.square(noisy - own)) / stddev**2 - (size - 1)) for own in bases]
+    apart = (size > 1) & (np.min(surprise, axis=0) > 0)
+    nearest = np.array(bases)[np.argmin(surprise, axis=0)[labels], np.arange(len(labels))]
+    return np.where(apart[labels], counts, nearest), apart | (size == 1)

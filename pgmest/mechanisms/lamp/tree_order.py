@@ -7,7 +7,7 @@ measurements that it hands out are about ordered codes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -96,7 +96,11 @@ class TreeOrder:
         def ordered(factors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             return {name: self.table(rows.T, (name,)).T for name, rows in factors.items()}
 
-        return replace(demand, items=tuple(replace(item, factors=ordered(item.factors)) for item in demand.items))
+        items, at_levels = (
+            tuple(replace(item, factors=ordered(item.factors)) for item in items)
+            for items in (demand.items, demand.at_levels)
+        )
+        return replace(demand, items=items, at_levels=at_levels)
 
     def tables(self, public: PublicTables | None) -> PublicTables | None:
         """Return public tables over ordered codes."""
@@ -196,7 +200,20 @@ class OrderedCurator:
                 matrix = one.query.matrices[0] if isinstance(one.query, Kron) else one.query
                 query = Kron({name: self.order.factor(name, matrix)})
                 found.append(LinearMeasurement(one.values, one.clique, KNOWN_STDDEV, query))
-        return found
+        return [*found, *self._known_levels({one.clique[0] for one in found})]
+
+    def _known_levels(self, others: set[str]) -> Iterator[LinearMeasurement]:
+        """Yield the levels that invariants about several attributes determine, without those of some attributes."""
+        several = {name for one in self.curator.invariants if len(one.clique) > 1 for name in one.clique}
+        for name, tree in self.curator.domain.hierarchies.items():
+            if name in several - others and self.curator.known((name,)) is None:
+                for labels in tree.levels.values():
+                    query = compress(len(labels), labels.tolist())
+                    asked = LinearMeasurement(np.zeros(query.rows), (name,), KNOWN_STDDEV, query)
+                    exact = self.curator.exactly(asked)
+                    if exact is not None:
+                        ordered = Kron({name: self.order.factor(name, query)})
+                        yield LinearMeasurement(exact.values, (name,), KNOWN_STDDEV, ordered)
 
     def known(self, clique: Clique) -> Factor | None:
         """Return the table of ordered codes that invariants determine, or None."""

@@ -23,7 +23,8 @@ MOST_WAYS = 3
 MOST_ROWS = 64
 """The largest number of rows of a matrix; if there are more, a sample represents them."""
 AT_LEVELS = 0.5
-"""The weight of all coarser levels of a pair together, relative to that of the pair at its codes."""
+"""The weight of all coarser levels of a pair together, relative to that of the pair at its codes, in the choice of the
+groups over which the pair is measured."""
 Factors = Mapping[str, np.ndarray]
 """For some attributes, rows of the query matrix W, divided by its largest l1 norm of a column and scaled to represent
 all of its rows. The other attributes are asked for code by code."""
@@ -60,10 +61,13 @@ class WorkloadDemand:
     Attributes:
         items: The items; those with the same queries are combined, and matter if one of them does.
         attributes: All attributes that occur.
+        at_levels: Without a workload, all pairs at the coarser levels of trees. They decide over which groups a pair is
+            measured, but not its share of the budget. So no other marginal pays for a tree.
     """
 
     items: tuple[DemandItem, ...]
     attributes: list[str]
+    at_levels: tuple[DemandItem, ...] = ()
 
     @classmethod
     def of(cls, domain: Domain, workload: Any) -> WorkloadDemand:
@@ -72,11 +76,9 @@ class WorkloadDemand:
         Raises:
             ArgumentError, UnknownAttributeError, QueryError: The workload is invalid.
         """
-        if workload is None and domain.hierarchies:
-            workload = pairs_by_level(domain)
         if workload is None:
             pairs = tuple(DemandItem(pair, 1.0, {}) for pair in combinations(domain.attributes, 2))
-            return cls(pairs, list(domain))
+            return cls(pairs, list(domain), _pairs_at_levels(domain))
         found: dict[tuple[Any, ...], DemandItem] = {}
         names: set[str] = set()
         for item in as_workload(domain, workload):
@@ -120,21 +122,23 @@ class WorkloadDemand:
 
     @cached_property
     def items_by_marginal(self) -> dict[Clique, list[DemandItem]]:
-        """For each marginal, the items that contain it."""
+        """For each marginal, the items that contain it; for a pair, also the same pair at coarser levels."""
         found: dict[Clique, list[DemandItem]] = {}
         for asked in self.items:
             for part in sub_marginals(asked.clique):
                 found.setdefault(part, []).append(asked)
+        for asked in self.at_levels:
+            found[asked.clique].append(asked)
         return found
 
 
-def pairs_by_level(domain: Domain) -> Workload:
-    """Return all pairs with the weight 1, and each at all combinations of coarser levels, with `AT_LEVELS` together."""
-    items = []
+def _pairs_at_levels(domain: Domain) -> tuple[DemandItem, ...]:
+    """Return all pairs at all combinations of coarser levels, with the weight `AT_LEVELS` for each pair together."""
+    found = []
     for pair in combinations(domain.attributes, 2):
-        codes, *coarser = cliques_by_level(domain, pair)
-        items += [Item(codes), *(Item(names, None, AT_LEVELS / len(coarser)) for names in coarser)]
-    return Workload(items)
+        coarser = cliques_by_level(domain, pair)[1:]
+        found += [Item(names, None, AT_LEVELS / len(coarser)) for names in coarser]
+    return tuple(_asked(item, domain) for item in as_workload(domain, Workload(found))) if found else ()
 
 
 def sub_marginals(clique: Clique) -> Iterator[Clique]:

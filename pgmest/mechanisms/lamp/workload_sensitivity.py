@@ -40,7 +40,7 @@ class WorkloadSensitivity:
         """Compute the sensitivity from the estimated one-way marginals and the groups of codes at each level."""
         fraction = {
             id(asked): {name: answered_fraction({name: rows}, counts) for name, rows in asked.factors.items()}
-            for asked in demand.items
+            for asked in (*demand.items, *demand.at_levels)
         }
 
         def outside(asked: DemandItem, part: Clique) -> float:

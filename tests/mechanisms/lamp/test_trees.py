@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
@@ -258,3 +258,50 @@ def test_codes_get_most_of_the_share_of_an_attribute_with_a_tree():
     assert len(asked) == 2
     assert asked[12] > 0.8 * sum(asked.values())
     assert first.stddev("code") == pytest.approx(asked[12] ** -0.5)
+
+
+@pytest.mark.parametrize("known", [("code@block",), ("code@block", "sex")])
+def test_nothing_is_spent_on_levels_that_invariants_hold(known: tuple[str, ...]):
+    data = mixed(records())
+    exact = pg.LinearMeasurement.exact(data.project(known).values, known)
+    run = pg.mechanisms.LAMP(epsilon=1.0, delta=1e-9, backend="simulation", invariants=[exact], records=3000)
+    result = run.fit(data, seed=0, progress=False)
+    asked = [one.groups for one in result.details["measured_marginals"] if one.clique == ("code",)]
+    assert asked
+    assert set(asked) == {(12,)}
+    assert np.allclose(result.project(("code@block",)).values, data.project(("code@block",)).values)
+    curator = TreeOrder.of(data.domain).curator(
+        pg.privacy.Curator(data, pg.privacy.Rho(1e-4), backend="simulation", invariants=[exact])
+    )
+    assert any(one.rows == 5 for one in curator.known_branches)
+
+
+def test_a_tree_takes_no_budget_from_others_but_for_counts_of_branches():
+    data = records()
+    plain = pg.Domain(dict(data.domain))
+    noise, shares = NoiseModel(1.0, 1.0), {}
+    for name, domain in (("plain", plain), ("tree", data.domain)):
+        demand = WorkloadDemand.of(domain, None)
+        first = InitialMeasurements.of(domain, demand, noise, 0.1, True).measurements()
+        shares[name] = {(clique, 12 if query is None else query.rows): share for clique, query, share in first}
+        assert [item.factors for item in demand.items] == [{}] * 3
+    assert sum(shares["tree"].values()) == pytest.approx(0.1)
+    ratios = {key: shares["tree"][key] / share for key, share in shares["plain"].items()}
+    assert np.ptp(list(ratios.values())) < 1e-9
+    assert min(ratios.values()) > 0.85
+
+
+@settings(max_examples=10)
+@given(st.integers(2, 40), st.floats(0.1, 100.0), st.integers(0, 10**6))
+def test_a_tree_that_says_nothing_about_the_counts_does_little_harm(codes: int, stddev: float, seed: int):
+    rng = np.random.default_rng(seed)
+    counts = np.round(rng.gamma(0.7, 60, codes)) + 1
+    labels = np.sort(rng.integers(max(1, codes // 5), size=codes))
+    labels = np.unique(labels, return_inverse=True)[1]
+    noisy = counts + rng.normal(0, stddev, (4, codes))
+    off: dict[str, float] = {"tree": 0.0, "plain": 0.0}
+    for own in noisy:
+        tree = TreeAnswers(own, stddev**2, _answers(counts, [labels], stddev, seed), [labels], counts.sum()).counts
+        off["tree"] += float(np.square(tree - counts).sum())
+        off["plain"] += float(np.square(OneWayEstimate.of(own, stddev, counts.sum()).counts - counts).sum())
+    assert off["tree"] < 1.5 * off["plain"] + 8 * stddev**2
