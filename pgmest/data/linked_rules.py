@@ -4,6 +4,7 @@
       - exactly: {relationship: reference person, count: 1}
       - at_most: {relationship: [spouse, partner], count: 1}
       - older: {relationship: reference person, than: {relationship: child}, by: 12, column: age}
+      - impossible: {households.size: 1, relationship: child}
 
 A rule is about the rows of one table that hang on the same row of its parent table. `broken` looks at all parent rows,
 those without children included: they break `Exactly(count=1)` and keep `AtMost(count=1)`.
@@ -211,6 +212,43 @@ class Older(Rule):
             raise ArgumentError.of("by", self.by, "a finite number")
 
 
+@dataclass(frozen=True)
+class Impossible(Rule):
+    """No row has one of the `codes` together with certain values of its other attributes and of its parent row.
+
+    Attributes:
+        beside: further attributes of the row, and their codes.
+        above: attributes of the parent row, and their codes.
+        sizes: the numbers of rows of the parent row in the table; None for all.
+    """
+
+    beside: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    above: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    sizes: tuple[int, ...] | None = None
+
+    def broken(self, linked: LinkedDataset) -> np.ndarray:
+        (parent, rows), found = linked.link(self.table), self.among(linked)
+        own, above = linked.tables[self.table].dataset, linked.tables[parent].dataset
+        for name, codes in self.beside:
+            found &= _marked(codes, own.domain[name])[own.column(name)]
+        for name, codes in self.above:
+            found &= _marked(codes, above.domain[name])[above.column(name)][rows]
+        if self.sizes is not None:
+            found &= np.isin(linked.sizes(self.table)[rows], self.sizes)
+        return np.bincount(rows[found], minlength=linked.tables[parent].rows) > 0
+
+    def check(self, tables: Mapping[str, LinkedTable]) -> None:
+        super().check(tables)
+        above = tables[tables[self.table].parent or ""].domain
+        for name, codes in self.above:
+            check_codes(f"codes of '{name}'", codes, above[name])
+
+    def check_domain(self, domain: Domain) -> None:
+        super().check_domain(domain)
+        for name, codes in self.beside:
+            check_codes(f"codes of '{name}'", codes, domain[name])
+
+
 def check_codes(name: str, codes: tuple[int, ...], size: int) -> None:
     """Raise ArgumentError unless codes are distinct ones of an attribute of `size` codes, at least one."""
     whole = all(isinstance(code, int | np.integer) and not isinstance(code, bool) for code in codes)
@@ -220,6 +258,11 @@ def check_codes(name: str, codes: tuple[int, ...], size: int) -> None:
 
 def _having(linked: LinkedDataset, rule: Rule, codes: tuple[int, ...]) -> np.ndarray:
     dataset = linked.tables[rule.table].dataset
-    known = np.zeros(dataset.domain[rule.attribute], dtype=bool)
+    return _marked(codes, dataset.domain[rule.attribute])[dataset.column(rule.attribute)]
+
+
+def _marked(codes: tuple[int, ...], size: int) -> np.ndarray:
+    """Return which of `size` codes are among some codes."""
+    known = np.zeros(size, dtype=bool)
     known[list(codes)] = True
-    return known[dataset.column(rule.attribute)]
+    return known

@@ -61,7 +61,7 @@ POSITIVE_BUDGET = optional(number("a positive number", lambda value: 0 < value <
 DELTA = optional(
     number("0 for pure DP, or a number below 1, well below 1 / records, such as 1e-9", lambda value: 0 <= value < 1)
 )
-NEIGHBORS = instance(Neighbors, "AddRemove(...) or Replace(...)")
+NEIGHBORS = instance((AddRemove, Replace), "AddRemove(...) or Replace(...)")
 
 
 @dataclass(frozen=True, kw_only=True)

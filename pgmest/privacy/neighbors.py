@@ -3,6 +3,7 @@
 An individual contributes up to `records` records (Delta in DPSyn section 2). Under `Replace`, one individual's records
 are replaced by as many others, and the number of records is public (PGM section 2 and its experiments). Under
 `AddRemove`, neighbors differ by one individual more or less, and the number of records is private (PGM section E.1).
+Under `Change`, one individual's records become any others, or none.
 """
 
 from __future__ import annotations
@@ -97,6 +98,27 @@ class Replace(Neighbors):
 
     def exact_l2_squared(self, query: Any = None) -> Fraction:
         return self.records**2 * l2_squared_diameter(query)
+
+
+@dataclass(frozen=True)
+class Change(Neighbors):
+    """One individual's records changed, removed or added; the number of records is private.
+
+    Sensitivities are the largest distance of two columns of Q, or of a column from 0, times `records`.
+
+    >>> round(Change().l2_sensitivity(), 4), Change().l1_sensitivity(), Change().l1_sensitivity([[3, 1], [0, 1]])
+    (1.4142, 2.0, 3.0)
+    """
+
+    @property
+    def count_sensitivity(self) -> int:
+        return self.records
+
+    def exact_l1(self, query: Any = None) -> Fraction:
+        return self.records * max(l1_diameter(query), largest_l1(query))
+
+    def exact_l2_squared(self, query: Any = None) -> Fraction:
+        return self.records**2 * max(l2_squared_diameter(query), largest_l2_squared(query))
 
 
 def root_up(square: Fraction) -> float:

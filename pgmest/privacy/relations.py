@@ -30,11 +30,11 @@ import numpy as np
 from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError, listed
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
 from pgmest.privacy.gaussian import SAFETY
-from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
+from pgmest.privacy.neighbors import AddRemove, Change, Neighbors, Replace
 from pgmest.privacy.unprotected import name_of
 from pgmest.tables.domain import Clique, Domain
 
-KINDS: dict[str, type[Neighbors]] = {"AddRemove": AddRemove, "Replace": Replace}
+KINDS: dict[str, type[Neighbors]] = {"AddRemove": AddRemove, "Replace": Replace, "Change": Change}
 MOST_STEPS = 1000
 """The longest chain of steps that a cost is converted for. Longer ones cost a million times as much in rho."""
 
@@ -70,9 +70,12 @@ class Relation:
     def _rows(self) -> str:
         records = self.neighbors.records
         if self.unit is not None:
+            if isinstance(self.neighbors, Change):
+                return f"one row of '{self.unit}' added, removed or changed"
             return f"all rows of one '{self.unit}' added or removed"
         rows = "one row" if records == 1 else f"at most {records} rows of one person"
-        return f"{rows} {'replaced' if isinstance(self.neighbors, Replace) else 'added or removed'}"
+        kinds = {AddRemove: "added or removed", Replace: "replaced", Change: "added, removed or changed"}
+        return f"{rows} {kinds[type(self.neighbors)]}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the relation as JSON values."""
@@ -107,7 +110,8 @@ class Relation:
         - `AddRemove(a)` to `AddRemove(b)`, and `Replace(a)` to `Replace(b)`: ceil(b / a). If this relation fixes
           `invariants` and b > a, one table of the other's must have all of their attributes: then each record is
           replaced by one of the same cell. Otherwise None, as records may have to be replaced together.
-        - `AddRemove(a)` to `Replace(b)`: 2 ceil(b / a), since the rows are removed first and others added then.
+        - `AddRemove(a)` to `Replace(b)` or `Change(b)`: 2 ceil(b / a), since the rows are removed first and others
+          added then. `Change(a)` to any other: ceil(b / a).
         - `Replace` to `AddRemove`, rows to a unit, a unit to rows, and one unit to another: None, as no number of steps
           suffices, or none is known. The same holds if a table of `invariants` is protected there. It is not if tables
           of the same or more attributes are not, each in place of its levels.
@@ -124,7 +128,8 @@ class Relation:
         steps = -(-other.neighbors.records // self.neighbors.records)
         if steps > 1 and not any(self._determined(set().union(*fixed), clique) for clique in [set(), *held]):
             return None
-        return steps if type(self.neighbors) is type(other.neighbors) else 2 * steps
+        direct = isinstance(self.neighbors, Change) or type(self.neighbors) is type(other.neighbors)
+        return steps if direct else 2 * steps
 
     def _determined(self, clique: set[str], whole: set[str]) -> bool:
         """Return whether the table of `clique` is a function of that of `whole`, which may name finer levels."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
+from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
 from pgmest.mechanisms.linked.chains import Chains
@@ -67,7 +69,8 @@ class Assembly:
         count = total if effort.families is None else min(total, effort.families)
         weighted = weighted_records(model, int(np.clip(total, LEAST_WEIGHTED, MOST_WEIGHTED)), generator)
         if effort.families is None:
-            records = _exactly(refined_records(weighted, model, (), generator), count, generator)
+            refined = refined_records(weighted, model, zero_rules(self.rules.zeros), generator)
+            records = _exactly(refined, count, generator)
         else:
             assert weighted.weights is not None
             drawn = systematic(weighted.weights / weighted.weights.sum(), count, generator)
@@ -86,7 +89,9 @@ class Assembly:
         names = (*layout.parents, *layout.members)
         answers = tuple(a for a in evidence.answers if set(a.clique).issubset(names) and not a.public)
         noisy = {name: known for name, known in evidence.noisy.items() if name in names}
-        return Evidence(layout.domain.project(names), evidence.total, noisy, answers)
+        domain = layout.domain.project(names)
+        possible = PossibleCells.of(domain, zero_rules(self.rules.zeros), self.max_megabytes)
+        return Evidence(domain, evidence.total, noisy, answers, possible=possible)
 
     def _dealt(self, records: Dataset, generator: np.random.Generator) -> Families:
         """Return families with the parents and first children of records, and further children from other records."""

@@ -16,8 +16,10 @@ from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds, Maker
 from pgmest.mechanisms.linked.rules import FamilyRules
+from pgmest.mechanisms.linked.zeros import possible_cells
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.workloads import Workload
 
 DRAFT = Effort(20_000, 1, 8)
@@ -36,15 +38,18 @@ class FamilyLAMP(LAMP):
     Attributes:
         layout: the attributes.
         rules: what holds in every family.
+        neighbors: how many families one unit can add and remove (`AddRemove`), or change (`Change`).
     """
 
     layout: Layout = field(kw_only=True)
     rules: FamilyRules = field(kw_only=True)
+    neighbors: Neighbors = field(default_factory=AddRemove)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         if workload is not None:
             raise ArgumentError.of("workload", workload, "None: the tables of families are the workload")
-        rounds = LinkedRounds.begin(self, curator, self.layout, self._maker(DRAFT, rng), rng)
+        possible = possible_cells(self.rules.zeros, self.layout, self.max_megabytes)
+        rounds = LinkedRounds.begin(self, curator, self.layout, self._maker(DRAFT, rng), rng, possible)
         try:
             rounds.spend_all()
         except KeyboardInterrupt:  # Ctrl-C or the time limit: the families are made from the answers so far

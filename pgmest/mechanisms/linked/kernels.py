@@ -149,6 +149,12 @@ def _moved(cell, amount, off, weights):
 
 
 @inlined
+def _weighed(cell, amount, off, weights):
+    """Return what `_moved` would return, and change nothing."""
+    return weights[cell] * amount * (2 * off[cell] + amount)
+
+
+@inlined
 def _code_of_both(i, a, first, size, children):
     """Return the code of an attribute that the children before and after child i share; -1 if they share none."""
     if first < i < first + size - 1 and children[i - 1, a] == children[i + 1, a]:
@@ -195,56 +201,62 @@ def move_code(
 
 
 @inlined
-def move_child(
-    i, sign, g, first, sizes, parents, children, ordered, places_above, places_inside, places_across, off, weights
-):
-    """Add or remove what child i adds to tables of parents and children and of pairs of children, as `move_code`."""
+def move_child(i, j, sign, g, f, first, sizes, parents, children, ordered, above, inside, across, off, weights, done):
+    """Add or remove what child i of family g adds to tables of parents and children and of pairs of children.
+
+    Child j of family f is the one that it changes places with: what is equal for both is left out, as it stays. Unless
+    it is `done`, nothing is changed: the codes are those of j where they are added, and the sum of the changes of cells
+    is returned, which is that of the distance if no cell changes twice.
+    """
     change, size = 0.0, sizes[g]
     share = sign / size
+    source = i if done or sign < 0 else j
     for a in range(children.shape[1]):
+        code = children[source, a]
+        if children[i, a] == children[j, a]:
+            continue
         for h in range(parents.shape[1]):
-            if places_above[h, a, FIRST] >= 0:
-                cell = (
-                    places_above[h, a, FIRST]
-                    + parents[g, h] * places_above[h, a, STEP]
-                    + children[i, a] * places_above[h, a, OTHER_STEP]
-                )
-                change += _moved(cell, share, off, weights)
+            if above[h, a, FIRST] >= 0 and parents[g, h] != parents[f, h]:
+                cell = above[h, a, FIRST] + parents[g, h] * above[h, a, STEP] + code * above[h, a, OTHER_STEP]
+                change += _moved(cell, share, off, weights) if done else _weighed(cell, share, off, weights)
     if size > 1:
         share = sign * _pair_share(size, ordered)
         for turn in range(_turns(size, ordered)):
-            j = _other(first[g], size, i, turn, ordered)
-            if j < 0:
+            k = _other(first[g], size, i, turn, ordered)
+            if k < 0:
                 continue
             for a in range(children.shape[1]):
+                code = children[source, a]
+                if children[i, a] == children[j, a]:
+                    continue
                 for b in range(children.shape[1]):
-                    start, one, other = _place_across(places_across, a, b, ordered and j < i)
+                    start, one, other = _place_across(across, a, b, ordered and k < i)
                     if start >= 0:
-                        change += _moved(start + children[i, a] * one + children[j, b] * other, share, off, weights)
+                        cell = start + code * one + children[k, b] * other
+                        change += _moved(cell, share, off, weights) if done else _weighed(cell, share, off, weights)
                         if a == b and not ordered:
-                            change += _moved(start + children[j, b] * one + children[i, a] * other, share, off, weights)
+                            cell = start + children[k, b] * one + code * other
+                            change += _moved(cell, share, off, weights) if done else _weighed(cell, share, off, weights)
     return change
 
 
 @inlined
-def _exchanged(children, i, j):
-    """Exchange the codes of two children; return whether they differ."""
-    differ = False
+def _exchange(children, i, j):
+    """Exchange the codes of two children."""
     for a in range(children.shape[1]):
         code = children[i, a]
-        differ = differ or code != children[j, a]
         children[i, a] = children[j, a]
         children[j, a] = code
-    return differ
 
 
 @inlined
-def violations(start, size, children, counted, among, limits, compared, allowed, rising):
+def violations(g, first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred):
     """Return by how many rows or pairs a family breaks rules.
 
     Args:
-        start, size: the first child and the number of children of the family.
-        children: the codes of children, shape (children, attributes).
+        g: the family.
+        first, sizes: the first child and the number of children of each family.
+        parents, children: the codes, shape (families, attributes) and (children, attributes).
         counted: for each rule about a number of children, its attribute.
         among: for each rule, whether each code of its attribute counts, shape (rules, codes); for rules that compare
             children, 1 for the higher ones and 2 for the lower ones, after the rules about numbers.
@@ -252,8 +264,12 @@ def violations(start, size, children, counted, among, limits, compared, allowed,
         compared: for each rule that compares, its attribute and the attribute whose codes are compared.
         allowed: for each rule that compares, the pairs of codes that may stand together.
         rising: the attribute whose codes never fall from one child to the next; -1 if there is none.
+        bars: for each table of impossible combinations, its first cell in `barred`, and for each of its attributes
+            whether it is a child's, its place, and the step of its codes; shape (tables, 1 + 3 * attributes), -1 for
+            no attribute.
+        barred: whether each cell is impossible.
     """
-    broken = 0
+    broken, start, size = 0, first[g], sizes[g]
     if rising >= 0:
         for i in range(start, start + size - 1):
             broken += children[i, rising] > children[i + 1, rising]
@@ -270,14 +286,26 @@ def violations(start, size, children, counted, among, limits, compared, allowed,
                     lower = among[kinds, children[j, compared[r, 0]]] == 2
                     if lower and not allowed[r, children[i, compared[r, 1]], children[j, compared[r, 1]]]:
                         broken += 1
+    for t in range(len(bars)):
+        for i in range(start, start + size):
+            cell = bars[t, 0]
+            for p in range(1, bars.shape[1], 3):
+                if bars[t, p] >= 0:
+                    code = children[i, bars[t, p + 1]] if bars[t, p] == 1 else parents[g, bars[t, p + 1]]
+                    cell += code * bars[t, p + 2]
+            broken += barred[cell]
     return broken
 
 
 @compiled
-def count_violations(first, sizes, children, counted, among, limits, compared, allowed, rising, broken):
+def count_violations(
+    first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred, broken
+):
     """Set `broken` to the violations of each family; the other arguments are those of `violations`."""
     for g in range(len(sizes)):
-        broken[g] = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed, rising)
+        broken[g] = violations(
+            g, first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred
+        )
 
 
 @compiled
@@ -301,6 +329,8 @@ def exchange_children(
     compared,
     allowed,
     rising,
+    bars,
+    barred,
 ):
     """Exchange each child with its partner, of a family of the same size, where that lowers the distance.
 
@@ -313,38 +343,45 @@ def exchange_children(
         places_above, places_inside, places_across: the places of tables of a parent's and a child's attribute, of two
             attributes of a child, and of one attribute each of two children.
         off, weights: for each cell, the difference from the target, and the weight of its square.
-        counted, among, limits, compared, allowed, rising: the rules, as for `violations`.
+        counted, among, limits, compared, allowed, rising, bars, barred: the rules, as for `violations`.
 
     Returns:
         the number of exchanges.
     """
-    exchanges, ruled = 0, len(counted) + len(compared) > 0 or rising >= 0
+    exchanges, ruled = 0, len(counted) + len(compared) + len(bars) > 0 or rising >= 0
+    rows, tables = (
+        (first, sizes, parents, children),
+        (ordered, places_above, places_inside, places_across, off, weights),
+    )
+    rules = (counted, among, limits, compared, allowed, rising, bars, barred)
     for s in range(len(order)):
         i, j = order[s], partners[s]
         g, f = owners[i], owners[j]
         if g == f:
             continue
+        guess = 0.0
+        for sign in (-1.0, 1.0):
+            guess += move_child(i, j, sign, g, f, *rows, *tables, False)
+            guess += move_child(j, i, sign, f, g, *rows, *tables, False)
+        if not guess < -1e-12:
+            continue
         before = 0
         if ruled:
-            before = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed, rising)
-            before += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed, rising)
-        tables = (ordered, places_above, places_inside, places_across, off, weights)
-        change = move_child(i, -1.0, g, first, sizes, parents, children, *tables)
-        change += move_child(j, -1.0, f, first, sizes, parents, children, *tables)
-        differ = _exchanged(children, i, j)
-        change += move_child(i, 1.0, g, first, sizes, parents, children, *tables)
-        change += move_child(j, 1.0, f, first, sizes, parents, children, *tables)
-        worse = not differ or not change < -1e-12
+            before = violations(g, *rows, *rules) + violations(f, *rows, *rules)
+        change = move_child(i, j, -1.0, g, f, *rows, *tables, True)
+        change += move_child(j, i, -1.0, f, g, *rows, *tables, True)
+        _exchange(children, i, j)
+        change += move_child(i, j, 1.0, g, f, *rows, *tables, True)
+        change += move_child(j, i, 1.0, f, g, *rows, *tables, True)
+        worse = not change < -1e-12
         if ruled and not worse:
-            after = violations(first[g], sizes[g], children, counted, among, limits, compared, allowed, rising)
-            after += violations(first[f], sizes[f], children, counted, among, limits, compared, allowed, rising)
-            worse = after > before
+            worse = violations(g, *rows, *rules) + violations(f, *rows, *rules) > before
         if worse:
-            move_child(i, -1.0, g, first, sizes, parents, children, *tables)
-            move_child(j, -1.0, f, first, sizes, parents, children, *tables)
-            _exchanged(children, i, j)
-            move_child(i, 1.0, g, first, sizes, parents, children, *tables)
-            move_child(j, 1.0, f, first, sizes, parents, children, *tables)
+            move_child(i, j, -1.0, g, f, *rows, *tables, True)
+            move_child(j, i, -1.0, f, g, *rows, *tables, True)
+            _exchange(children, i, j)
+            move_child(i, j, 1.0, g, f, *rows, *tables, True)
+            move_child(j, i, 1.0, f, g, *rows, *tables, True)
         else:
             exchanges += 1
     return exchanges
@@ -370,6 +407,8 @@ def change_codes(
     compared,
     allowed,
     rising,
+    bars,
+    barred,
     codes,
     ruled,
     costs,
@@ -380,17 +419,18 @@ def change_codes(
         codes: the number of codes of each attribute of a child.
         ruled: whether each attribute occurs in a rule; a code that breaks more of them is not taken.
         costs: an array for work, as long as the largest number of codes.
-        order, owners, ..., rising: as for `exchange_children`.
+        order, owners, ..., barred: as for `exchange_children`.
     """
-    changed = 0
+    changed, rows = 0, (first, sizes, parents, children)
     tables = (ordered, places_above, places_inside, places_across, off, weights)
+    rules = (counted, among, limits, compared, allowed, rising, bars, barred)
     for s in range(len(order)):
         i = order[s]
         g = owners[i]
         size = sizes[g]
         for a in range(children.shape[1]):
             code, number = children[i, a], codes[a]
-            move_code(i, a, -1.0, g, first, sizes, parents, children, *tables)
+            move_code(i, a, -1.0, g, *rows, *tables)
             costs[:number] = 0.0
             share = 1.0 / size
             for h in range(parents.shape[1]):
@@ -431,26 +471,38 @@ def change_codes(
                                 costs[w] += 4 * weights[cell] * share * (off[cell] + 2 * same * share + share)
             best, broken = code, 0
             if ruled[a]:
-                broken = violations(first[g], size, children, counted, among, limits, compared, allowed, rising)
+                broken = violations(g, *rows, *rules)
             for w in range(number):
                 if costs[w] < costs[best] - 1e-12:
                     if ruled[a]:
                         children[i, a] = w
-                        if (
-                            violations(first[g], size, children, counted, among, limits, compared, allowed, rising)
-                            > broken
-                        ):
+                        if violations(g, *rows, *rules) > broken:
                             continue
                     best = w
             children[i, a] = best
             changed += best != code
-            move_code(i, a, 1.0, g, first, sizes, parents, children, *tables)
+            move_code(i, a, 1.0, g, *rows, *tables)
     return changed
 
 
 @compiled
 def repair_families(
-    broken, draws, first, sizes, children, counted, among, limits, compared, allowed, rising, attributes, codes
+    broken,
+    draws,
+    first,
+    sizes,
+    parents,
+    children,
+    counted,
+    among,
+    limits,
+    compared,
+    allowed,
+    rising,
+    bars,
+    barred,
+    attributes,
+    codes,
 ):
     """Change codes of broken families one by one, each to one with the fewest violations, until none are left.
 
@@ -459,11 +511,14 @@ def repair_families(
         draws: a random number for each of them, by which equally good changes are chosen.
         attributes: the attributes that occur in rules.
         codes: the number of codes of each attribute.
-        first, ..., rising: as for `violations`.
+        first, ..., barred: as for `violations`.
     """
+    rows = (first, sizes, parents, children)
+    rules = (counted, among, limits, compared, allowed, rising, bars, barred)
     for s in range(len(broken)):
-        start, size, draw = first[broken[s]], sizes[broken[s]], draws[s]
-        left = violations(start, size, children, counted, among, limits, compared, allowed, rising)
+        g, draw = broken[s], draws[s]
+        start, size = first[g], sizes[g]
+        left = violations(g, *rows, *rules)
         while left > 0:
             fewest, ties, child, attribute, value = left, 0, 0, 0, 0
             for i in range(start, start + size):
@@ -472,7 +527,7 @@ def repair_families(
                     kept = children[i, a]
                     for w in range(codes[a]):
                         children[i, a] = w
-                        now = violations(start, size, children, counted, among, limits, compared, allowed, rising)
+                        now = violations(g, *rows, *rules)
                         if now < fewest:
                             fewest, ties = now, 0
                         if now == fewest and now < left:

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 
 from pgmest.data.linked import LinkedDataset
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
 from pgmest.mechanisms.linked.result import LinkedResult
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.trees import family_table, put_together
+from pgmest.mechanisms.linked.zeros import family_zeros
 from pgmest.mechanisms.result import OwnerOnly
 from pgmest.mechanisms.run_arguments import generators
 from pgmest.privacy.budgets import DEFAULT_DELTA, ApproxDP
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from pgmest.privacy.neighbors import AddRemove
+from pgmest.privacy.neighbors import AddRemove, Change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,9 @@ class LinkedLAMP:
     r"""LAMP on linked tables: persons in households, visits of patients.
 
     What is protected is a unit: a row of the root table with everything that hangs on it. Neighbors differ in one unit
-    more or less, with at most `at_most` rows of each child table.
+    more or less, with at most `at_most` rows of each child table. If the unit of the linked tables is a table on which
+    nothing hangs, such as persons, neighbors differ in one row of it, added, removed or changed, and in the row of each
+    table above that it belongs to; the noise is sqrt(2) times as large.
 
     1. **Tables.** Measured are the tables of pairs of attributes of a parent and its number of children; of a parent
        and a child; of a child; and of two children of one parent, in any order, or of a child and the next one if the
@@ -94,16 +97,17 @@ class LinkedLAMP:
                 checkpoint for each, whose name ends in that of the table, and each run has its part of the time.
 
         Raises:
-            ArgumentError: there is no child table, or the unit is not the root.
+            ArgumentError: there is no child table, or something hangs on the unit, which is not the root.
             DataError, JournalError, BudgetExceeded, LedgerError: as for `LAMP.fit`.
         """
         if not isinstance(linked, LinkedDataset):
             raise ArgumentError.of("linked", type(linked).__name__, "a LinkedDataset")
-        if linked.unit != linked.root:
+        unit = linked.unit or linked.root
+        if unit != linked.root and (hanging := linked.children(unit)):
             raise ArgumentError(
-                f"LinkedLAMP protects the unit '{linked.root}', a row with all that hangs on it, not single rows of "
-                f"'{linked.unit}': leave `unit:` out. One of these more or less is then as far as a row of "
-                f"'{linked.root}' removed and another one added (group privacy of two steps)."
+                f"LinkedLAMP protects rows of the root ('{linked.root}') with all that hangs on them, or rows on which "
+                f"nothing hangs, but {listed(hanging)} hang on '{unit}': leave `unit:` out to protect whole rows of "
+                f"'{linked.root}'."
             )
         children = linked.order[1:]
         if not children:
@@ -142,12 +146,14 @@ class LinkedLAMP:
         """Return the run on a child table with its share of the budget, and its data.
 
         A row of the parent table is a family. A unit has at most `linked.most(parent)` of them, and moves each answer
-        by the sum of what they add.
+        by the sum of what they add. A unit below the root changes at most one family.
         """
         families = family_table(linked, child)
-        mechanism = self._budgeted(layout=families.layout, rules=FamilyRules.of(linked.rules, families.layout))
-        most = linked.most(families.layout.names[0])
-        neighbors = AddRemove(most)
-        mechanism = mechanism.with_neighbors(neighbors)
+        layout = families.layout
+        rules = FamilyRules.of(linked.rules, layout, family_zeros(linked, layout))
+        mechanism = self._budgeted(layout=layout, rules=rules)
+        most = max(1, linked.most(layout.names[0]))
+        whole = linked.unit == linked.root
+        mechanism = mechanism.with_neighbors(AddRemove(most) if whole else Change())
         mechanism = mechanism if runs == 1 else mechanism.with_share(1 / runs)
         return mechanism, FamilyDataset(families, most, linked.unit)

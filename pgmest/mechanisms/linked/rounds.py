@@ -14,6 +14,7 @@ from pgmest.mechanisms.lamp.candidates import CandidateMarginal, NoiseModel
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
 from pgmest.mechanisms.lamp.small_budgets import is_small
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
@@ -42,12 +43,14 @@ class LinkedEvidence:
         curator: the curator, which has the answers about parents.
         lengths: the answers about children.
         families: the families of the model, from which the ratios of averages to lengths are taken.
+        possible: the impossible combinations, if there are any.
     """
 
     layout: Layout
     curator: Curator
     lengths: list[MeasuredLengths] = field(default_factory=list)
     families: Families | None = None
+    possible: PossibleCells | None = None
 
     def evidence(self) -> Evidence:
         """Return the evidence, with the tables of another child that follow from those of one child."""
@@ -55,10 +58,11 @@ class LinkedEvidence:
         assert families is not None
         total = evidence_of(self.curator).total
         measurements = [*self.curator.measurements, *(answer.averages(families, total) for answer in self.lengths)]
-        first = Evidence.of(measurements, self.layout.domain, total)
+        first = Evidence.of(measurements, self.layout.domain, total, possible=self.possible)
         twins = twin_tables(first, self.layout)
         counts = {name: first.counts(name) for name in self.layout.domain}
-        return Evidence.of(measurements, self.layout.domain, total, TwinTables(twins, counts), list(twins))
+        public = TwinTables(twins, counts)
+        return Evidence.of(measurements, self.layout.domain, total, public, list(twins), self.possible)
 
     def refreshed(self, make: Maker) -> Evidence:
         """Return the evidence given families that are made from the evidence given the present ones."""
@@ -115,6 +119,7 @@ class LinkedRounds(Rounds):
         layout: Layout,
         make: Maker,
         generator: np.random.Generator,
+        possible: PossibleCells | None = None,
     ) -> LinkedRounds:
         """Measure the one-way marginals.
 
@@ -124,10 +129,11 @@ class LinkedRounds(Rounds):
             layout: the attributes of the dataset.
             make: a function that makes families that fit evidence.
             generator: the generator for the first model.
+            possible: the impossible combinations, if there are any.
         """
         above, demand = NoiseModel.of(curator.budget, curator.neighbors), _demand(layout, small=False)
-        state = cls(mechanism, curator, demand, replace(above, most_contrasted=1))
-        state.linked, state.make, state.above = LinkedEvidence(layout, curator), make, above
+        state = cls(mechanism, curator, demand, replace(above, most_contrasted=1), possible=possible)
+        state.linked, state.make, state.above = LinkedEvidence(layout, curator, possible=possible), make, above
         first = InitialMeasurements.of(curator.domain, demand, state.noise_model, mechanism.first_share, False)
         cliques, shares = list(first.shares), list(first.shares.values())
         more = len(demand.pairs) > 0

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.data.linked_rules import CountRule, Older, Rule
+from pgmest.data.linked_rules import CountRule, Impossible, Older, Rule
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.zeros import Zeros, barred_attributes, barred_cells
 
 SPARE = 50
 """The number of random families that stand in if all are broken."""
@@ -30,6 +31,10 @@ class FamilyRules:
         compared: the attribute and the compared attribute of each rule that compares.
         allowed: the pairs of codes that may stand together, for each rule that compares.
         rising: the attribute whose codes never fall from one child to the next; -1 if there is none.
+        bars, barred: the impossible combinations with children's codes.
+        zeros: all impossible combinations of a parent and a child, over the attributes of the layout.
+        inside: the children's attributes of impossible combinations.
+        across: whether the parent's attributes are in some of them.
     """
 
     counted: np.ndarray
@@ -37,20 +42,30 @@ class FamilyRules:
     limits: np.ndarray
     compared: np.ndarray
     allowed: np.ndarray
+    bars: np.ndarray
+    barred: np.ndarray
+    zeros: Zeros
     rising: int = -1
+    inside: tuple[int, ...] = ()
+    across: bool = False
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], layout: Layout) -> FamilyRules:
+    def of(cls, rules: Sequence[Rule], layout: Layout, zeros: Zeros | None = None) -> FamilyRules:
         """Return the rules about the child table of a layout.
+
+        Args:
+            rules: rules of linked tables; those of the kind `Impossible` are taken from `zeros`.
+            layout: the attributes.
+            zeros: the impossible combinations, as `family_zeros` returns them.
 
         Raises:
             ArgumentError: a rule is of a kind that is not known here.
         """
-        own = [rule for rule in rules if rule.table == layout.names[1]]
+        own = [rule for rule in rules if rule.table == layout.names[1] and not isinstance(rule, Impossible)]
         numbers = [rule for rule in own if isinstance(rule, CountRule)]
         comparing = [rule for rule in own if isinstance(rule, Older)]
         if others := [rule for rule in own if rule not in numbers and rule not in comparing]:
-            raise ArgumentError.of("rules", others[0], "rules about numbers of rows, or Older")
+            raise ArgumentError.of("rules", others[0], "rules about numbers of rows, Older or Impossible")
         axis, most = {name: place for place, name in enumerate(layout.child)}, max(layout.child.shape, default=1)
         among = np.zeros((len(own), most), dtype=np.int64)
         for place, rule in enumerate([*numbers, *comparing]):
@@ -61,32 +76,40 @@ class FamilyRules:
         allowed = np.ones((len(comparing), most, most), dtype=bool)
         for place, rule in enumerate(comparing):
             allowed[place, : rule.allowed.shape[0], : rule.allowed.shape[1]] = rule.allowed
+        known = {} if zeros is None else dict(zeros)
+        inside, across = barred_attributes(known, layout)
         return cls(
             np.array([axis[rule.attribute] for rule in numbers], dtype=np.int64),
             among,
             np.array(limits, dtype=np.int64).reshape(-1, 2),
             np.array([(axis[r.attribute], axis[r.column]) for r in comparing], dtype=np.int64).reshape(-1, 2),
             allowed,
+            *barred_cells(known, layout),
+            known,
             -1 if layout.rising is None else axis[layout.rising],
+            tuple(inside),
+            across,
         )
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """The arguments of the kernels."""
-        return self.counted, self.among, self.limits, self.compared, self.allowed, self.rising
+        rules = self.counted, self.among, self.limits, self.compared, self.allowed
+        return *rules, self.rising, self.bars, self.barred
 
     @cached_property
     def attributes(self) -> list[int]:
         """The attributes that occur in rules."""
         rising = [self.rising] if self.rising >= 0 else []
-        return sorted({*self.counted.tolist(), *self.compared.ravel().tolist(), *rising})
+        return sorted({*self.counted.tolist(), *self.compared.ravel().tolist(), *rising, *self.inside})
 
     def broken(self, families: Families) -> np.ndarray:
         """Return which families break rules."""
         from pgmest.mechanisms.linked.kernels import count_violations
 
         found = np.zeros(len(families.sizes), dtype=np.int64)
-        count_violations(families.first, families.sizes, families.children, *self.arrays, found)
+        rows = families.first, families.sizes, families.parents, families.children
+        count_violations(*rows, *self.arrays, found)
         return found > 0
 
     def roles(self, children: np.ndarray) -> np.ndarray:
@@ -101,17 +124,17 @@ class FamilyRules:
         """Return the families after changes of codes with which the rules hold.
 
         A family that cannot be repaired code by code gets the children of one without errors, of its size if there is
-        one. If there is none at all, as where no family has children but a rule asks for some, random children are
-        made that keep the rules.
+        one, and its parent's codes if combinations with these may be impossible. If there is none at all, as where no
+        family has children but a rule asks for some, random children are made that keep the rules.
         """
         if not self.attributes:
             return families
-        repaired = self._changed(families, generator)
+        repaired = self.changed(families, generator)
         wrong = self.broken(repaired)
         if not wrong.any():
             return repaired
         if not wrong.all():
-            return _replaced(repaired, wrong, generator)
+            return _replaced(repaired, wrong, self.across, generator)
         spare, count = self._fewest(families.layout, generator), len(wrong)
         both = (repaired, spare)
         parents = np.concatenate([one.parents for one in both])
@@ -119,10 +142,10 @@ class FamilyRules:
         wrong = self.broken(together)
         if wrong.all():
             return repaired
-        made = _replaced(together, wrong, generator)
+        made = _replaced(together, wrong, self.across, generator)
         return Families(families.layout, made.parents[:count], made.children[: int(made.sizes[:count].sum())])
 
-    def _changed(self, families: Families, generator: np.random.Generator) -> Families:
+    def changed(self, families: Families, generator: np.random.Generator) -> Families:
         """Return the families, their children in order, after changes of codes that lower the number of violations."""
         from pgmest.mechanisms.linked.kernels import repair_families
 
@@ -134,16 +157,17 @@ class FamilyRules:
         codes = np.array(families.layout.child.shape, dtype=np.int64)
         broken = np.flatnonzero(self.broken(families))
         draws = generator.integers(1 << 30, size=len(broken))
-        repair_families(broken, draws, families.first, families.sizes, children, *self.arrays, attributes, codes)
+        rows = families.first, families.sizes, families.parents, children
+        repair_families(broken, draws, *rows, *self.arrays, attributes, codes)
         return Families(families.layout, families.parents, children)
 
     def _fewest(self, layout: Layout, generator: np.random.Generator) -> Families:
         """Return families of the fewest random children that keep the rules; broken ones if none were found."""
         size, enough = 0, min(layout.at_most, int(self.limits[:, 0].sum()))
-        made = self._changed(_random_families(layout, size, generator), generator)
+        made = self.changed(_random_families(layout, size, generator), generator)
         while size < enough and self.broken(made).all():
             size += 1
-            made = self._changed(_random_families(layout, size, generator), generator)
+            made = self.changed(_random_families(layout, size, generator), generator)
         return made
 
 
@@ -155,15 +179,15 @@ def _random_families(layout: Layout, size: int, generator: np.random.Generator) 
     return Families(layout, parents, np.stack(children, axis=1))
 
 
-def _replaced(families: Families, wrong: np.ndarray, generator: np.random.Generator) -> Families:
-    """Return the families with the children of others in place of those that are wrong."""
+def _replaced(families: Families, wrong: np.ndarray, whole: bool, generator: np.random.Generator) -> Families:
+    """Return the families with the children of others in place of those that are wrong, or with `whole` others."""
     source, sizes = np.arange(len(wrong)), families.sizes
     right = np.flatnonzero(~wrong)
     for place in np.flatnonzero(wrong):
         alike = right[sizes[right] == sizes[place]]
         nearest = np.abs(sizes[right] - sizes[place])
         source[place] = generator.choice(alike if len(alike) else right[nearest == nearest.min()])
-    parents = families.parents.copy()
+    parents = families.parents[source] if whole else families.parents.copy()
     parents[:, -1] = sizes[source]
     rows = np.concatenate([np.arange(families.first[f], families.first[f] + sizes[f]) for f in source])
     return Families(families.layout, parents, families.children[rows])

@@ -13,7 +13,7 @@ from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.tables.domain import Clique
 
-MOST_WORK = 4e9
+MOST_WORK = 2e10
 """The largest number of cells that all exchanges of a search read, about a minute; with more families, fewer rounds."""
 
 

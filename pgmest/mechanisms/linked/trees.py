@@ -12,6 +12,8 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.rules import FamilyRules
+from pgmest.mechanisms.linked.zeros import family_zeros
 from pgmest.tables.domain import Domain
 
 MOST_COMPARED = 1 << 22
@@ -27,8 +29,10 @@ def family_table(linked: LinkedDataset, child: str) -> Families:
     layout = Layout(above.domain, inside.domain, (parent, child), most, table.ordered, table.order_by)
     order, sizes = np.argsort(rows, kind="stable"), linked.sizes(child)
     parents = [*(np.asarray(column, dtype=np.int64) for column in above.columns), sizes.astype(np.int64)]
-    children = inside.codes.astype(np.int64).reshape(inside.records, len(inside.domain))
-    return Families(layout, np.stack(parents, axis=1), np.ascontiguousarray(children[order]))
+    children = np.empty((inside.records, len(inside.domain)), dtype=np.int64)
+    for place, column in enumerate(inside.columns):
+        children[:, place] = np.asarray(column)[order]
+    return Families(layout, np.stack(parents, axis=1), children)
 
 
 def extended(linked: LinkedDataset, name: str, children: tuple[str, ...] | list[str]) -> Dataset:
@@ -62,6 +66,7 @@ def put_together(families: dict[str, Families], linked: LinkedDataset, generator
             chosen = np.arange(len(made.sizes))
         else:
             chosen = matched(rows[parent], made, linked, generator)
+            made, chosen = _beside(rows[parent], made, chosen, linked, generator)
         sizes = made.sizes[chosen]
         starts = np.repeat(made.first[chosen] - (np.cumsum(sizes) - sizes), sizes)
         rows[child] = made.children[starts + np.arange(int(sizes.sum()))]
@@ -100,6 +105,22 @@ def matched(rows: np.ndarray, families: Families, linked: LinkedDataset, generat
     kind = best[place.ravel()]
     at = generator.random(len(kind)) * (starts[kind + 1] - starts[kind])
     return by_kind[starts[kind] + at.astype(np.int64)]
+
+
+def _beside(
+    rows: np.ndarray, families: Families, chosen: np.ndarray, linked: LinkedDataset, generator: np.random.Generator
+) -> tuple[Families, np.ndarray]:
+    """Return the chosen families with the codes of their parent rows, and children that are possible with these."""
+    layout = families.layout
+    rules = FamilyRules.of(linked.rules, layout, family_zeros(linked, layout))
+    if not rules.across:
+        return families, chosen
+    own = len(linked.tables[layout.names[0]].domain)
+    parents, sizes = families.parents[chosen], families.sizes[chosen]
+    parents[:, :own] = rows[:, :own]
+    starts = np.repeat(families.first[chosen] - (np.cumsum(sizes) - sizes), sizes)
+    children = families.children[starts + np.arange(int(sizes.sum()))]
+    return rules.changed(Families(layout, parents, children), generator), np.arange(len(chosen))
 
 
 def _nearest(wishes: np.ndarray, kinds: np.ndarray) -> np.ndarray:

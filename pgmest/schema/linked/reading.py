@@ -11,7 +11,7 @@ from pgmest.errors import DataError, listed
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Grid
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
-from pgmest.schema.linked.within import read_rules
+from pgmest.schema.linked.within import Places, read_rules
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema
 from pgmest.schema.schema_parts import file_options
@@ -40,7 +40,10 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
         fields["tables"].fail(f"are no tree: {error}")
     links = {name: _link(name, parents[name], named[name], read[name]) for name in order}
     keys = {name: _own_key(name, parents, links, named[name]) for name in order}
-    parts = {name: _part(name, named[name], read[name], keys[name], links[name][0], parents) for name in order}
+    parts: dict[str, TableSchema] = {}
+    for name in order:
+        above = parts.get(parents[name] or "")
+        parts[name] = _part(name, named[name], read[name], keys[name], links[name][0], parents, above)
     unit = fields["unit"].choice(tuple(order)) if "unit" in fields and _is_text(fields["unit"], order) else order[0]
     drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
     return LinkedSchema((), source=node.source, drafted=drafted, description=node.plain(), parts=parts, protected=unit)
@@ -110,8 +113,9 @@ def _part(
     key: Keys,
     link: Keys,
     parents: Mapping[str, str | None],
+    above: TableSchema | None,
 ) -> TableSchema:
-    """Return what is public about one table."""
+    """Return what is public about one table; `above` is its parent."""
     parent = parents[name]
     for only in ("at_most", "order", "within") if parent is None else ():
         if only in fields:
@@ -123,7 +127,7 @@ def _part(
     columns, computed = _columns(name, fields, parents)
     schema = _flat(node, fields, columns)
     _check_keys(name, node, key, link, at_most, (*columns, *computed))
-    rules = read_rules(fields["within"], name, schema, at_most) if "within" in fields else ()
+    rules = read_rules(fields["within"], Places.of(name, schema, at_most, above)) if "within" in fields else ()
     order = _order(fields["order"], schema, computed, rules) if "order" in fields else None
     return TableSchema(name, schema, key, parent, link, at_most, rules, computed, node.place, order)
 

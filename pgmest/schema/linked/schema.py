@@ -15,6 +15,7 @@ from pgmest.errors import ArgumentError, SchemaError, listed
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Integer
+from pgmest.schema.linked.within import counted
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema
 from pgmest.tables.domain import Domain
@@ -122,6 +123,9 @@ class LinkedSchema(Schema):
     @property
     def protection(self) -> str:
         """The unit whose privacy is protected, in words."""
+        if self.protected != self.root and not self.children(self.protected):
+            above = f"the row of '{self.parts[self.protected].parent}' to which it belongs"
+            return f"one row of '{self.protected}', added, removed or changed, with what it changes in {above}"
         below = [part for part in self.parts.values() if self._is_below(part.name)]
         limits = [f"at most {part.at_most} rows of '{part.name}' for each row of '{part.parent}'" for part in below]
         hanging = f" and all that hangs on it ({'; '.join(limits)})" if below else " alone"
@@ -139,9 +143,7 @@ class LinkedSchema(Schema):
         """Return the columns of a table that count the rows of others, or number its own, as whole numbers."""
         part, found = self.parts[name], {}
         for column, of in part.computed.items():
-            most = part.at_most if of is None else self.parts[of].at_most
-            starts = tuple(map(float, range(most + 1)))
-            found[column] = Integer(column, False, frozenset({""}), "clip", part.place, starts, most)
+            found[column] = counted(column, part.at_most if of is None else self.parts[of].at_most, part.place)
         return found
 
     # -- what a schema of one table has -------------------------------------------------------------------------------

@@ -5,16 +5,19 @@ within:
   - at_most: {relationship: [spouse, partner], count: 1}
   - at_least: {age: {min: 18}, count: 1}
   - older: {relationship: reference person, than: {relationship: child}, by: 12, column: age}
+  - impossible: {households.size: 1, relationship: child}
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest.data.linked_rules import AtLeast, AtMost, CountRule, Exactly, Older, Rule
+from pgmest.data.linked_rules import AtLeast, AtMost, CountRule, Exactly, Impossible, Older, Rule
 from pgmest.errors import PgmestError, listed
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import codes_named
@@ -22,23 +25,70 @@ from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.schema import Schema
 
+if TYPE_CHECKING:
+    from pgmest.schema.linked.schema import TableSchema
+
 COUNTS: dict[str, type[CountRule]] = {"exactly": Exactly, "at_most": AtMost, "at_least": AtLeast}
-FORMS = (*COUNTS, "older")
+FORMS = (*COUNTS, "older", "impossible")
 
 
-def read_rules(node: SchemaNode, table: str, schema: Schema, at_most: int) -> tuple[Rule, ...]:
+@dataclass(frozen=True)
+class Places:
+    """The columns that the rules of a table may name.
+
+    Attributes:
+        table: the name of the table.
+        schema: its columns.
+        at_most: how many rows of one parent row count.
+        parent: the name of its parent.
+        above: the columns of its parent.
+        counts: the columns of its parent that count its rows.
+    """
+
+    table: str
+    schema: Schema
+    at_most: int
+    parent: str
+    above: Mapping[str, SchemaColumn]
+    counts: Mapping[str, SchemaColumn]
+
+    @classmethod
+    def of(cls, table: str, schema: Schema, at_most: int, above: TableSchema | None) -> Places:
+        """Return what rules may name, given the schema of the parent."""
+        if above is None:
+            return cls(table, schema, at_most, "", {}, {})
+        counts = {column: counted(column, at_most, above.place) for column, of in above.computed.items() if of == table}
+        return cls(table, schema, at_most, above.name, {n: above.schema.column(n) for n in above.schema.domain}, counts)
+
+    def found(self, node: SchemaNode, name: str) -> tuple[str, str]:
+        """Return whose column a name is ("row", "parent" or "count"), and its name there."""
+        tables = {"row": (self.table, self.schema.domain), "parent": (self.parent, self.above)}
+        tables["count"] = self.parent, self.counts
+        places = [
+            (kind, column)
+            for kind, (table, columns) in tables.items()
+            for column in columns
+            if name == f"{table}.{column}" or name == column
+        ]
+        if len(places) == 1:
+            return places[0]
+        names = [f"{table}.{column}" for table, columns in tables.values() for column in columns]
+        if places:
+            node.fail(f"names '{name}', which both tables have: write {self.table}.{name} or {self.parent}.{name}.")
+        node.fail(f"names '{name}', which is no attribute of the table or of its parent ({listed(names)}).")
+
+
+def read_rules(node: SchemaNode, places: Places) -> tuple[Rule, ...]:
     """Return the rules of one table.
 
     Args:
         node: the list of rules.
-        table: the name of the table.
-        schema: its columns.
-        at_most: how many rows of one parent row count.
+        places: the table, and what its rules may name.
 
     Raises:
         SchemaError: a rule is invalid, names a value that no column has, or contradicts another one.
     """
-    rules = []
+    rules, table, schema = [], places.table, places.schema
     for item in node.called(f"table '{table}': within").items():
         fields = item.fields(FORMS)
         if len(fields) != 1:
@@ -46,19 +96,48 @@ def read_rules(node: SchemaNode, table: str, schema: Schema, at_most: int) -> tu
         form, body = next(iter(fields.items()))
         body = body.called(f"the rule '{form}' of table '{table}'")
         text = f"{form}: {_text(body.plain())}"
-        rule = _older(body, table, schema, text) if form == "older" else _counted(body, form, table, schema, text)
+        if form == "impossible":
+            rule: Rule = _impossible(body, places, text)
+        elif form == "older":
+            rule = _older(body, table, schema, text)
+        else:
+            rule = _counted(body, form, table, schema, text)
         try:
             rule.check_domain(schema.domain)
         except PgmestError as error:
             body.fail(f"is not valid: {error}")
         rules.append(rule)
-        _check_together(body, rules, at_most, schema)
+        _check_together(body, rules, places.at_most, schema)
     return tuple(rules)
 
 
 def _counted(node: SchemaNode, form: str, table: str, schema: Schema, text: str) -> CountRule:
     name, codes = _condition(node, schema, ("count",))
     return COUNTS[form](table, name, codes, node.fields((name, "count"), ("count",))["count"].integer(0), text=text)
+
+
+def _impossible(node: SchemaNode, places: Places, text: str) -> Impossible:
+    """Return the rule that no row has a combination with its parent row."""
+    found: dict[str, list[tuple[str, tuple[int, ...]]]] = {"row": [], "parent": [], "count": []}
+    for name, values in node.mapping().items():
+        kind, column = places.found(node, name)
+        if column in [known for known, _ in found[kind]]:
+            node.fail(f"names '{column}' twice.")
+        held = places.schema.column(column) if kind == "row" else {**places.above, **places.counts}[column]
+        found[kind].append((column, tuple(codes_named(values.called(f"{node.name}: {name}"), held))))
+    if not found["row"]:
+        node.fail(
+            f"must name a column of '{places.table}'; what cannot occur in a row of '{places.parent}' alone is a "
+            f"constraint of that table, under constraints:."
+        )
+    (attribute, codes), *beside = found["row"]
+    sizes = found["count"][0][1] if found["count"] else None
+    return Impossible(places.table, attribute, codes, tuple(beside), tuple(found["parent"]), sizes, text=text)
+
+
+def counted(name: str, most: int, place: str) -> Integer:
+    """Return a column that counts rows, or numbers them, as whole numbers."""
+    return Integer(name, False, frozenset({""}), "clip", place, tuple(map(float, range(most + 1))), most)
 
 
 def _older(node: SchemaNode, table: str, schema: Schema, text: str) -> Older:
@@ -120,6 +199,8 @@ def _text(plain: object) -> str:
 def _check_together(node: SchemaNode, rules: Sequence[Rule], at_most: int, schema: Schema) -> None:
     """Raise SchemaError if the last rule cannot hold together with the others."""
     last = rules[-1]
+    if isinstance(last, Impossible):
+        return
     if isinstance(last, Older):
         _check_chains(node, [rule for rule in rules if isinstance(rule, Older)], schema)
         return
