@@ -28,7 +28,7 @@ from experiments.compare.cells import TABLES
 from experiments.data import load
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.candidates import FEW_CELLS, expected_errors, interaction_fraction
 from pgmest.mechanisms.lamp.dependence import sampling_spread
 from pgmest.mechanisms.lamp.groups import nested_groups

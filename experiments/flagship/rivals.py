@@ -45,11 +45,12 @@ from experiments.data import load
 from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
 from pgmest._base.files import atomic_path, write_atomically
 from pgmest.graph.tree_limit import TreeLimit
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
 from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
+from pgmest.mechanisms.exponential_selection import Candidate
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import MEASURING_SHARE
 from pgmest.mechanisms.result import Outcome

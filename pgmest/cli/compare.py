@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pgmest._base.widths import joined, key_of_names
 from pgmest.cli.cliques import CLIQUES, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say, show
-from pgmest.cli.linked import compare_linked, only_table, table_argument
+from pgmest.cli.linked import FIXED_KEY, compare_linked, only_table, table_argument
 from pgmest.cli.paths import InputFile, output_page, overwrite_option
 from pgmest.cli.streams import TABLE, input_table, reader_choices, reader_options
 from pgmest.data.chunked_reader import column_names
@@ -45,10 +45,6 @@ level, and --workload diagnosis@chapter,sex names one.
 Linked tables are compared with the folder of others, such as the one that `pgmest synthesize` writes: sizes, tables of
 households and of persons, tables between both and within households, and questions about whole households.
 {CLIQUES}"""
-
-
-FIXED_KEY = bytes(16)
-"""The key of the choice among a person's rows: the output is for the owner only, and the same for each call."""
 
 
 def _options(add: Add) -> None:

@@ -29,6 +29,7 @@ FLAT_ONLY = ("invariant", "workload", "matters", "buy_bounds", "bought", "model"
 """The options that linked tables do not have."""
 
 FIXED_KEY = bytes(16)
+"""The key of the choice among a person's rows in comparisons, whose output is for the owner only: always the same."""
 
 
 class NamedFile(InputFile):

@@ -227,13 +227,13 @@ class LinkedDataset:
         if len(np.unique(kept)) != len(kept):
             raise ArgumentError.of("rows", rows, allowed)
         taken = {self.root: replace(root, dataset=root.dataset.take(kept))}
-        places = {self.root: _places(kept, root.rows)}
+        places = {self.root: places_of(kept, root.rows)}
         for name in self.order[1:]:
             table, (parent, parent_rows) = self.tables[name], self.link(name)
             to = places[parent][parent_rows]
             stays = np.flatnonzero(to >= 0)
             taken[name] = replace(table, dataset=table.dataset.take(stays), parent_rows=to[stays])
-            places[name] = _places(stays, table.rows)
+            places[name] = places_of(stays, table.rows)
         return replace(self, tables=taken)
 
     def in_order(self) -> LinkedDataset:
@@ -244,7 +244,7 @@ class LinkedDataset:
             to = places[parent][parent_rows]
             order = np.argsort(to, kind="stable")
             tables[name] = replace(table, dataset=table.dataset.take(order), parent_rows=to[order])
-            places[name] = _places(order, table.rows)
+            places[name] = places_of(order, table.rows)
         return replace(self, tables=tables)
 
     def __len__(self) -> int:
@@ -333,7 +333,7 @@ def _check_order(name: str, table: LinkedTable, rows: np.ndarray) -> None:
         )
 
 
-def _places(rows: np.ndarray, size: int) -> np.ndarray:
+def places_of(rows: np.ndarray, size: int) -> np.ndarray:
     """Return the place of each of `size` rows among `rows`, -1 for those that are not."""
     places = np.full(size, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))

@@ -19,8 +19,9 @@ import numpy as np
 
 from pgmest._base.memory import without_collection
 from pgmest._base.stages import possible_rounds
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate, exponential_selection
+from pgmest.mechanisms.exponential_selection import Candidate, exponential_selection
 from pgmest.mechanisms.parameters import MEASURING_SHARE
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator

@@ -12,10 +12,11 @@ import numpy as np
 
 from pgmest.errors import ArgumentError
 from pgmest.graph.tree_limit import TreeLimit
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
 from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, emphasized_cliques, measure_carried
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
+from pgmest.mechanisms.exponential_selection import Candidate
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import (
     CELLS,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator

@@ -7,7 +7,6 @@ mechanism describes its candidates (`Candidate`). The curator computes the error
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,9 +20,6 @@ from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique
 from pgmest.workloads import Item
 from pgmest.workloads.answers import Projectable
-
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-"""The mean absolute value of normal noise, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,14 +76,6 @@ def distances(candidates: Sequence[AnyCandidate], model: Projectable) -> Distanc
 def exponential_selection(
     curator: Curator, model: Any, candidates: Sequence[AnyCandidate], spend: Budget, *, label: str = ""
 ) -> AnyCandidate:
-    """Return a candidate with nearly the largest score, by the exponential mechanism (pure DP: permute-and-flip).
-
-    Args:
-        curator: the curator of the records.
-        model: the current model.
-        candidates: the candidates, at least one.
-        spend: the cost of the selection.
-        label: the label of the ledger's entry.
-    """
+    """Return a candidate with nearly the largest score, by the exponential mechanism (pure DP: permute-and-flip)."""
     sensitivity = max(candidate.sensitivity for candidate in candidates)
     return curator.select(candidates, distances(candidates, model), sensitivity, spend, label=label)

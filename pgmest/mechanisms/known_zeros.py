@@ -9,8 +9,8 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.tables.domain import Domain

@@ -83,6 +83,9 @@ FALLBACK_FONTS = (
 DOTS_PER_INCH = 110
 """The resolution of pictures in pages."""
 
+MOST_LABELS = 12
+"""The most labels of values that an axis shows."""
+
 LONGEST_LABEL = 14
 """The most characters of a label of a value; longer labels are cut."""
 
@@ -212,14 +215,14 @@ def draw_matrix(
     return figure
 
 
-def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, most: int = 12) -> None:
-    """Set the ticks of an attribute's codes: whole numbers, or at most `most` labels, vertical if they are long."""
+def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None) -> None:
+    """Set the ticks of an attribute's codes: whole numbers, or some of its labels, vertical if long."""
     from matplotlib.ticker import MaxNLocator
 
     if labels is None:
         axis.set_major_locator(MaxNLocator("auto", integer=True))
         return
-    marked = range(0, size, -(-size // most))
+    marked = range(0, size, -(-size // MOST_LABELS))
     texts = [_shortened(shown(labels[code])) for code in marked]
     axis.set_ticks(marked, texts)
     if axis is axis.axes.xaxis and sum(map(len, texts)) > ACROSS:

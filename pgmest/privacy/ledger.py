@@ -234,20 +234,14 @@ class Ledger(Statement, OneProcess):
     Args:
         budget: the whole budget.
         delta: the delta that may be spent on thresholds besides.
-        promise, unprotected: as for `Statement`.
+        promise: as for `Statement`.
 
     Raises:
         ArgumentError: if the budget is zero or no budget.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        delta: float = 0.0,
-        promise: ApproxDP | None = None,
-        unprotected: Iterable[Unprotected] = (),
-    ):
-        super().__init__(budget, delta=delta, promise=promise, unprotected=unprotected)
+    def __init__(self, budget: Budget, delta: float = 0.0, promise: ApproxDP | None = None):
+        super().__init__(budget, delta=delta, promise=promise)
         self._lock = threading.RLock()
 
     @contextlib.contextmanager

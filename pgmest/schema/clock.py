@@ -11,17 +11,17 @@ import numpy as np
 
 from pgmest.data.dates import DAY, steps_in, steps_of
 from pgmest.data.values import Values
-from pgmest.schema.bins import whole_bin_expression, whole_bins, with_points
+from pgmest.schema.bins import whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.date import read_each
 from pgmest.schema.engine import EngineColumn, Reading
-from pgmest.schema.grid import Grid, whole_points
+from pgmest.schema.grid import WholeGrid, whole_bound
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import Numbers
-from pgmest.schema.readings import LIMIT, clock_of, length_of
+from pgmest.schema.readings import clock_of, length_of
 
 if TYPE_CHECKING:
-    import narwhals as nw
+    pass
 
 KEYS = (*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit")
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY}
@@ -31,7 +31,7 @@ CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
 
 
 @dataclass(frozen=True)
-class Steps(Grid):
+class Steps(WholeGrid):
     """A column whose numbers are whole steps of time.
 
     Attributes:
@@ -40,19 +40,9 @@ class Steps(Grid):
 
     step: int
 
-    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
-        return whole_bin_expression(number, self.starts)
-
-    @property
-    def points(self) -> tuple[np.ndarray, np.ndarray]:
-        return whole_points(self.starts, self.high)
-
     def labels(self) -> list[str]:
         spans = [(start, self._last(code)) for code, start in enumerate(self.starts)]
         return [self.written(a) if a == b else f"{self.written(a)}..{self.written(b)}" for a, b in spans]
-
-    def _last(self, code: int) -> float:
-        return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
 
 
 @dataclass(frozen=True)
@@ -149,12 +139,12 @@ class Duration(Steps):
     def from_node(cls, name: str, node: SchemaNode) -> Duration:
         fields = node.fields(KEYS, ("unit",))
         missing, markers = gap_keys(fields)
-        high, starts = whole_bins(node, fields, _units)
+        high, starts = whole_bins(node, fields, whole_bound)
         outside = outside_key(fields, ("clip",), missing)
         step = UNITS[fields["unit"].choice(tuple(UNITS))]
         if max(abs(starts[0]), abs(high)) * step > LONGEST:
             node.fail("has bounds of more than 100,000 years.")
-        pointed = with_points(fields, starts, high, _units, lambda number: number + 1)
+        pointed = with_points(fields, starts, high, whole_bound, lambda number: number + 1)
         return cls(name, missing, markers, outside, node.place, pointed, high, step)
 
     def numbers(self, values: Values) -> Numbers:
@@ -189,13 +179,6 @@ class Duration(Steps):
 
 LONGEST = 100_000 * 366 * DAY
 """The longest duration in seconds, so that thousandths of a second fit 64 bits."""
-
-
-def _units(node: SchemaNode) -> int:
-    number = node.integer()
-    if not -LIMIT < number < LIMIT:
-        node.fail(f"must have at most 18 digits, not {node.shown}.")
-    return number
 
 
 def _clock(node: SchemaNode, step: int) -> int:

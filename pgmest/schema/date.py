@@ -12,16 +12,16 @@ import numpy as np
 
 from pgmest.data.dates import DAY, steps_of
 from pgmest.data.values import Values
-from pgmest.schema.bins import whole_bin_expression, whole_bins, with_points
+from pgmest.schema.bins import whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
-from pgmest.schema.grid import Grid, whole_points
+from pgmest.schema.grid import WholeGrid
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import Numbers
 from pgmest.schema.readings import EPOCHS, step_of
 
 if TYPE_CHECKING:
-    import narwhals as nw
+    pass
 
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:]+)?")
 """Dates in a schema, with or without a time."""
@@ -33,7 +33,7 @@ STEP_UNITS: dict[int, Unit] = {1: "s", 60: "m", DAY: "D"}
 
 
 @dataclass(frozen=True)
-class Date(Grid):
+class Date(WholeGrid):
     """Dates from `min` to `max`, in bins of `width` units (`unit`: second to year), or in `bins` bins, or by `edges`.
 
     Each of the `points`, days such as 1900-01-01 that many records have, has a bin that holds nothing else.
@@ -98,15 +98,8 @@ class Date(Grid):
     def read_in_engine(self, column: EngineColumn) -> Reading:
         return column.steps(self.format, self.step)
 
-    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
-        return whole_bin_expression(number, self.starts)
-
     def from_units(self, units: np.ndarray) -> np.ndarray:
         return units.astype("M8[D]") if self.step == DAY else (units * (self.step * 1000)).astype("M8[ms]")
-
-    @property
-    def points(self) -> tuple[np.ndarray, np.ndarray]:
-        return whole_points(self.starts, self.high)
 
     def labels(self) -> list[str]:
         unit, label = STEP_UNITS[self.step], _span if self.step == DAY else _clock_span
@@ -130,9 +123,6 @@ class Date(Grid):
     def expected(self) -> str:
         form = "" if self.format is None else f" written as {self.format}"
         return f"dates{form} {super().expected()}"
-
-    def _last(self, code: int) -> float:
-        return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
 
 
 def read_each(values: Values, read: Callable[[object], int | None]) -> Numbers:

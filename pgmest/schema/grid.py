@@ -153,7 +153,22 @@ class Grid(SchemaColumn):
 
 
 @dataclass(frozen=True)
-class Integer(Grid):
+class WholeGrid(Grid):
+    """A grid of whole numbers: of records, of decimal places, or of steps of time."""
+
+    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
+        return whole_bin_expression(number, self.starts)
+
+    @property
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(self.starts, dtype=np.int64), np.array([*self.starts[1:], self.high + 1], dtype=np.int64) - 1
+
+    def _last(self, code: int) -> float:
+        return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
+
+
+@dataclass(frozen=True)
+class Integer(WholeGrid):
     """Whole numbers from `min` to `max`, one a bin, or `width` a bin, or in `bins` bins of nearly equal width.
 
     Each of the `points`, numbers such as 0 that many records have, has a bin that holds nothing else. Other numbers
@@ -173,8 +188,8 @@ class Integer(Grid):
     def from_node(cls, name: str, node: SchemaNode) -> Integer:
         fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS))
         missing, markers = gap_keys(fields)
-        high, starts = whole_bins(node, fields, _bound)
-        starts = with_points(fields, starts, high, _bound, lambda number: number + 1)
+        high, starts = whole_bins(node, fields, whole_bound)
+        starts = with_points(fields, starts, high, whole_bound, lambda number: number + 1)
         outside = outside_key(fields, ("clip",), missing)
         return cls(name, missing, markers, outside, node.place, starts, high, Writing.from_fields(fields))
 
@@ -184,15 +199,8 @@ class Integer(Grid):
     def read_in_engine(self, column: EngineColumn) -> Reading:
         return self.writing.in_engine(column).whole()
 
-    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
-        return whole_bin_expression(number, self.starts)
-
     def from_units(self, units: np.ndarray) -> np.ndarray:
         return units
-
-    @property
-    def points(self) -> tuple[np.ndarray, np.ndarray]:
-        return whole_points(self.starts, self.high)
 
     def labels(self) -> list[str]:
         lasts = [self._last(code) for code in range(self.regular)]
@@ -203,9 +211,6 @@ class Integer(Grid):
 
     def number_of(self, node: SchemaNode) -> float:
         return node.integer()
-
-    def _last(self, code: int) -> float:
-        return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
 
     def expected(self) -> str:
         return f"whole numbers {super().expected()}"
@@ -341,12 +346,8 @@ def _multiple(node: SchemaNode, decimals: int | None) -> float:
     return number
 
 
-def whole_points(starts: tuple[float, ...], high: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the last whole number of each bin."""
-    return np.array(starts, dtype=np.int64), np.array([*starts[1:], high + 1], dtype=np.int64) - 1
-
-
-def _bound(node: SchemaNode) -> int:
+def whole_bound(node: SchemaNode) -> int:
+    """Return the whole number of a node; it must have at most 18 digits."""
     number = node.integer()
     if not -LIMIT < number < LIMIT:
         node.fail(f"must have at most 18 digits, not {node.shown}.")

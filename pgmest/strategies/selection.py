@@ -78,9 +78,7 @@ class Strategy:
         return LeastSquaresModel(tuple(parts))
 
 
-def select_strategy(
-    domain: Domain, workload: Workload, kind: type[Budget], neighbors: Neighbors, seed: int = 0
-) -> list[Strategy]:
+def select_strategy(domain: Domain, workload: Workload, kind: type[Budget], neighbors: Neighbors) -> list[Strategy]:
     """Return the candidate strategies in order of increasing expected error.
 
     Args:
@@ -88,14 +86,13 @@ def select_strategy(
         workload: the queries: marginals, and Kronecker products of prefixes, ranges or other queries.
         kind: Epsilon for Laplace noise, another type of budget for Gaussian noise.
         neighbors: the neighboring relation.
-        seed: the seed of the optimizer's random starts.
 
     Raises:
         QueryError: an item's queries are not a Kronecker product.
     """
     demands = demands_of(domain, workload)
     order = 1 if kind is Epsilon else 2
-    shared = shared_queries(domain, demands, order, seed)
+    shared = shared_queries(domain, demands, order)
     candidates = _candidates(domain, demands, neighbors)
     strategies = [Strategy("marginals", ((allocate(shared, demands, candidates, kind, neighbors), 1.0),))]
     groups: dict[Clique, list[Demand]] = defaultdict(list)
@@ -103,7 +100,7 @@ def select_strategy(
         groups[demand.clique].append(demand)
     if len(groups) > 1:
         parts = [
-            allocate(shared_queries(domain, group, order, seed), group, [clique], kind, neighbors)
+            allocate(shared_queries(domain, group, order), group, [clique], kind, neighbors)
             for clique, group in groups.items()
             if clique or neighbors.count_sensitivity
         ]
@@ -124,9 +121,7 @@ def _union(parts: Sequence[SharedStrategy], kind: type[Budget], neighbors: Neigh
     return Strategy("union", tuple(zip(parts, (weights / weights.sum()).tolist(), strict=True)))
 
 
-def shared_queries(
-    domain: Domain, demands: Sequence[Demand], order: int, seed: int = 0
-) -> dict[str, AttributeStrategy]:
+def shared_queries(domain: Domain, demands: Sequence[Demand], order: int) -> dict[str, AttributeStrategy]:
     """Return a strategy for each attribute, optimized in turn for the demands while the others are fixed (OPT_x)."""
     names = [name for name in domain if any(name in demand.clique for demand in demands)]
     asked = [name for name in names if any(demand.grams.get(name) is not None for demand in demands)]
@@ -138,7 +133,7 @@ def shared_queries(
                 if name in demand.clique:
                     gram = demand.grams[name]
                     summed += _others(chosen, demand, name, order) * (np.eye(domain[name]) if gram is None else gram)
-            chosen[name] = AttributeStrategy.rounded(p_identity(summed, order, seed=seed + cycle))
+            chosen[name] = AttributeStrategy.rounded(p_identity(summed, order, seed=cycle))
     return chosen
 
 

@@ -11,7 +11,7 @@ from pgmest.tables.factor import Factor
 from pgmest.tables.information import mutual_information
 
 
-def fitting_cliques(domain: Domain, ranked: Iterable[Clique], max_cells: int, most: int | None = None) -> list[Clique]:
+def fitting_cliques(domain: Domain, ranked: Iterable[Clique], max_cells: int) -> list[Clique]:
     """Return cliques taken in order, each if the junction tree of those taken then has at most `max_cells` cells.
 
     >>> domain = Domain(dict.fromkeys("abc", 10))
@@ -20,8 +20,6 @@ def fitting_cliques(domain: Domain, ranked: Iterable[Clique], max_cells: int, mo
     """
     taken: list[Clique] = []
     for clique in ranked:
-        if most is not None and len(taken) >= most:
-            break
         names = dict.fromkeys(name for other in (*taken, clique) for name in other)
         if JunctionTree.from_cliques(domain.project(names), [*taken, clique], effort="low").total_cells <= max_cells:
             taken.append(clique)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.dependence import Dependence, SystematicDependence, sampling_spread
 from pgmest.mechanisms.lamp.query_errors import QueryErrors
 from pgmest.privacy.budgets import Budget, Epsilon

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 
 STEPS, WEAKEST = 49, 2.0**-12
 """The number of grid points for dependence, and the smallest one, as a total variation distance."""

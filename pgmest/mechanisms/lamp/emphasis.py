@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.allocation import water_filling
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal
 from pgmest.mechanisms.lamp.dependence import Dependence, sampling_spread

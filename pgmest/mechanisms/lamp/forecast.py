@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candidates
 from pgmest.mechanisms.lamp.candidates import (
     SHARE_GRID,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction
 from pgmest.mechanisms.lamp.dependence import Dependence

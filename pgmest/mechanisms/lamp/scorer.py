@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence, sampling_spread
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.scores import noisy_distances, scores_stddev

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.candidates import memberships
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate, estimated_risk

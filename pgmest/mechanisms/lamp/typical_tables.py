@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.emphasis import STRONG
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.candidates import (
     DEVIATION,
     CandidateMarginal,

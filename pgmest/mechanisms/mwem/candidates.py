@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
+from pgmest.mechanisms.exponential_selection import Candidate
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for

@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
 from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
+from pgmest.mechanisms.exponential_selection import Candidate
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
     CELLS,

@@ -51,9 +51,7 @@ class FrequentItemsets:
     measurements: tuple[LinearMeasurement, ...] = field(repr=False)
 
 
-def frequent_itemsets(
-    curator: Curator, spend: Budget, theta: float, *, largest: int = LARGEST, max_items: int | None = None
-) -> FrequentItemsets:
+def frequent_itemsets(curator: Curator, spend: Budget, theta: float, *, largest: int = LARGEST) -> FrequentItemsets:
     r"""Find the itemsets whose support is at least a fraction theta of the records (PrivBasis, Li et al. 2012).
 
     Items are attributes with two codes; a record contains an item if the code is 1.
@@ -84,7 +82,6 @@ def frequent_itemsets(
         spend: the total cost, of the budget's type.
         theta: the least support as a fraction of the records, above 0 and at most 1.
         largest: the most items in a basis, from 2 to 20.
-        max_items: the most items to select; by default the number of items with `MOST_PAIRS` pairs.
 
     Raises:
         ArgumentError: if `theta` or `largest` is out of its range.
@@ -101,7 +98,7 @@ def frequent_itemsets(
     number, how_many, which, rest = spend.split(BUDGET_SHARES)
     threshold = theta * float(curator.public_total or max(1.0, float(curator.count(number).values.item())))
     names = list(curator.domain.attributes)
-    most = min(len(names), max_items or len(names), int(math.sqrt(2 * MOST_PAIRS)))
+    most = min(len(names), int(math.sqrt(2 * MOST_PAIRS)))
     two_stages = most > largest
     if two_stages:
         how_many, which = how_many / 2, which / 2

@@ -11,8 +11,8 @@ import numpy as np
 
 from pgmest.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
     ACCOUNTINGS,

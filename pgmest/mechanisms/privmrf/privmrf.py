@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.adaptive import Adaptive, EqualRounds, Round
 from pgmest.mechanisms.estimation import GraphicalModel, estimate_measured
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
+from pgmest.mechanisms.exponential_selection import Candidate
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     COUNT,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Neighbors, Replace

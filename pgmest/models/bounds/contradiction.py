@@ -31,6 +31,9 @@ may then be larger than needed."""
 SHOWN = 12
 """The largest number of answers that the error lists."""
 
+MOST_MEGABYTES = 100.0
+"""Facts whose tables would need more memory are not checked."""
+
 
 def check_facts(
     measurements: Iterable[LinearMeasurement],
@@ -38,13 +41,12 @@ def check_facts(
     *,
     total: float | None = None,
     zeros: CliqueVector | None = None,
-    max_megabytes: float | None = 100.0,
 ) -> None:
     """Check that some table of non-negative counts has all exact answers and keeps between all published ends.
 
     Noisy answers are not looked at. The check is cheap if ends of single equations decide it, or if a few projections
     find a table, and takes a linear program otherwise. It says nothing about facts whose junction tree takes more than
-    `max_megabytes`, and of programs with more than 200,000 variables it finds only what follows from ends.
+    MOST_MEGABYTES, and of programs with more than 200,000 variables it finds only what follows from ends.
 
     >>> facts = [LinearMeasurement.exact([30, 70], "age"), LinearMeasurement.exact([55, 46], "sex")]
     >>> check_facts(facts, {"age": 2, "sex": 2})
@@ -56,7 +58,6 @@ def check_facts(
         domain: all attributes.
         total: the number of records, if it is known exactly.
         zeros: potentials whose -inf cells are impossible, as `zero_potentials` returns them.
-        max_megabytes: do not check facts whose tables would need more (None: no limit).
 
     Raises:
         InconsistentMeasurementsError: there is no such table. The error names an irreducible set of contradicting
@@ -74,9 +75,8 @@ def check_facts(
     if not facts:
         return
     try:
-        polytope = TablePolytope.of(
-            domain, facts, answer_ends(facts, 0.5), total=total, zeros=zeros, max_megabytes=max_megabytes
-        )
+        limits = {"total": total, "zeros": zeros, "max_megabytes": MOST_MEGABYTES}
+        polytope = TablePolytope.of(domain, facts, answer_ends(facts, 0.5), **limits)
     except ModelTooLarge:
         return
     renamed = polytope.answers.copy()

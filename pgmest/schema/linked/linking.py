@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmest.data.linked import places_of
 from pgmest.schema.keyed_hash import place_within, row_hashes
 
 FATES = (
@@ -102,7 +103,7 @@ class Linking:
                 parents = places[table.parent][self.parent_row[name][rows]]
                 order = np.argsort(parents, kind="stable")
                 rows, parents = rows[order], parents[order]
-            places[name] = _numbered(rows, table.rows)
+            places[name] = places_of(rows, table.rows)
             sizes = self.sizes[name][found[table.parent].rows] if table.parent else self.sizes[name]
             found[name] = LinkedRows(rows, parents, sizes, self.fates[name])
         return found
@@ -256,9 +257,3 @@ def _looked_up(table: np.ndarray, numbers: np.ndarray, default: int = -1) -> np.
     found = np.full(len(numbers), default, dtype=table.dtype)
     found[known] = table[numbers[known]]
     return found
-
-
-def _numbered(rows: np.ndarray, size: int) -> np.ndarray:
-    places = np.full(size, -1, dtype=np.int64)
-    places[rows] = np.arange(len(rows))
-    return places

@@ -11,8 +11,8 @@ import pytest
 
 import pgmest as pg
 from experiments.data import load
+from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms import LAMP
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.candidates import DEVIATION
 from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.emphasis import VISIBLE
