@@ -43,7 +43,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         bounds: the public range of the columns: (low, high) for all, or one such pair for each. Values outside it are
             replaced by the nearest bound. There is no default: a range that is read from the data is not private.
         bins: the number of equal bins of every column, or one number for each column.
-        missing: whether values that are not numbers (NaN, text) are a value of their own, which is drawn as NaN.
+        missing: whether values that are not numbers (NaN, text) are a further value, which is drawn as NaN.
             Without it they count as the lowest bound, and a warning says so.
         mechanism: the name of the mechanism (`pgmest.mechanisms.registry`).
         epsilon, delta, rho: the budget, as for the mechanism.

@@ -31,7 +31,7 @@ QUARTERS = 4
 """The number of consecutive groups of tables that are compared: that of the chains by default."""
 
 SURPRISING = 1e-3
-"""The probability, over all components, of finding a difference of the quarters where there is none."""
+"""The probability, over all components, of finding a difference of the quarters by chance alone."""
 
 ROUNDING = 1e-20
 """A variance below this share of the squared estimates is taken for rounding errors."""

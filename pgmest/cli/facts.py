@@ -51,7 +51,7 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
 
 
 def level_facts(domain: Domain) -> dict[str, Any]:
-    """Return the levels of attributes with the labels of their groups; nothing if there are none."""
+    """Return the levels of attributes with the labels of their groups, if it has levels."""
     trees = {n: {level: list(tree.texts(level)) for level in tree.names} for n, tree in domain.hierarchies.items()}
     return {"hierarchies": trees} if trees else {}
 

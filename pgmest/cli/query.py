@@ -144,7 +144,7 @@ def _query(options: argparse.Namespace) -> None:
 def _ends(
     model: Any, domain: Domain, clique: Clique, weights: Mapping[str, np.ndarray], options: argparse.Namespace
 ) -> Interval | None:
-    """Return the intervals of a table; None, with the reason on standard error, if there are none by default."""
+    """Return the intervals of a table; None, with the reason on standard error, without intervals by default."""
     if options.interval == "none":
         return None
     try:

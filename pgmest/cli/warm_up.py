@@ -146,7 +146,7 @@ class _Queue:
         self._first, self._taken, self._lock = threading.Event(), 0, threading.Lock()
 
     def take(self) -> tuple[str, ...]:
-        """Return the next group, () if there is none."""
+        """Return the next group, () after the last one."""
         with self._lock:
             self._taken += 1
             early = self._taken <= 2

@@ -164,7 +164,7 @@ def _check_delimiter(file: TableFile, content: bytes, wanted: list[str] | None, 
 
 
 def _check_place(file: TableFile, content: bytes, wanted: list[str], header: list[str]) -> None:
-    """Raise where the wanted names stand in another row, or the first row holds numbers."""
+    """Raise if the wanted names are in another row, or the first row holds numbers."""
     for number, fields in first_rows(file, content, SEARCHED):
         if set(wanted) <= set(fields):
             problem = f"the names of the columns are in row {number + 1} of the file."

@@ -55,7 +55,7 @@ class Dataset:
             nobody did. The neighboring relation of a mechanism follows it.
         unit_column: the column that identifies persons, where `records_per_person` is the bound of a schema's unit.
         evidence: the codes of other attributes, which all records share as their model was conditioned on them; None
-            where there are none. `Schema.decode` gives the records these values.
+            without such attributes. `Schema.decode` gives the records these values.
     """
 
     domain: Domain

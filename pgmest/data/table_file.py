@@ -63,13 +63,13 @@ class TableFile:
     Args:
         path: of a `.csv`, `.tsv`, `.txt`, `.dat`, `.data` or `.tab` file (each may be gzipped, `.gz`), of a `.parquet`
             or `.xlsx` file, or of a `.zip` file that holds one of these.
-        delimiter: what stands between fields, one ASCII character, or its name: tab, comma, semicolon, space, pipe. By
+        delimiter: the ASCII character between fields, or its name: tab, comma, semicolon, space, pipe. By
             default a tab in `.tsv` and `.tab` files, else a comma.
         encoding: of a text file, as Python names it: "cp1252", "utf-16", "gb18030", ...; by default UTF-8.
         sheet: of a workbook, by name, or by number from 1; by default the first.
         skip: the number of rows above the header, such as titles; rows without a value count.
         header: the number of rows of the header, of which the first one names the columns; by default one. 0 or False
-            if there is none: the columns are then "column 1", "column 2", ..., or a list of names is given here.
+            without a header: the columns are then "column 1", "column 2", ..., or a list of names is given here.
         name: what errors call it; by default its path.
 
     Raises:
@@ -139,7 +139,7 @@ class TableFile:
 
     @property
     def header_rows(self) -> int:
-        """The number of rows that are the header; 0 if there is none."""
+        """The number of rows that are the header, which may be 0."""
         return 1 if self.header is None else self.header if isinstance(self.header, int) else 0
 
     def names_without_header(self, columns: int) -> list[str]:
@@ -234,7 +234,7 @@ def checked_header(header: Any) -> int | tuple[str, ...] | None:
     """Return `header` as a number of rows, as a tuple of names, or None.
 
     Raises:
-        ArgumentError: it is none of these.
+        ArgumentError: it is another value.
     """
     if header is None or (isinstance(header, int) and 0 <= header <= MOST_HEADER_ROWS):
         return None if header is None else int(header)

@@ -24,7 +24,7 @@ class LevelError:
         name: the level, such as "diagnosis@chapter", or the attribute itself.
         groups: the number of its groups, or of values.
         single: the total variation distance of its table.
-        pairs: the mean distance of its tables with each other attribute; NaN if there is none.
+        pairs: the mean distance of its tables with each other attribute; NaN without such a table.
     """
 
     name: str

@@ -104,7 +104,7 @@ class Model(Distribution):
     def held_facts(self) -> tuple[Facts, ...]:
         """Return the exact answers that records hold, about tables inside cliques of the junction tree where possible.
 
-        An attribute that determines others may stand for them in the tree.
+        An attribute that determines others may replace them in the tree.
         """
         facts = held_facts(self.measurements or ()) if self.facts is None else self.facts
         collapse = None if self.refit is None else self.refit.collapse

@@ -69,7 +69,7 @@ class Entry:
 
     @property
     def clique(self) -> tuple[str, ...]:
-        """The attributes of the table that was asked about; () if there is none."""
+        """The attributes of the table that was asked about; () without such a table."""
         return tuple(map(str, self.parameters.get("clique") or ()))
 
 

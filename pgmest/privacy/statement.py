@@ -175,7 +175,7 @@ class PrivacyStatement:
 
     @property
     def exposure(self) -> str:
-        """The consequence of tables that are not protected, in words; empty if there are none."""
+        """The consequence of tables that are not protected, in words; empty without such tables."""
         if not self.unprotected:
             return ""
         return (

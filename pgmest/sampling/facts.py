@@ -184,7 +184,7 @@ def facts_scale(n: int, total: float) -> float:
 
 
 def warn_of_unmet(unmet: np.ndarray, n: int) -> None:
-    """Warn of facts that n records miss, given the distance of each, in records; nothing if there are none."""
+    """Warn of facts that n records miss, if any, given the distance of each, in records."""
     if unmet.size:
         some = "1 exact answer does" if unmet.size == 1 else f"{unmet.size:,} exact answers do"
         _warn(
@@ -195,7 +195,7 @@ def warn_of_unmet(unmet: np.ndarray, n: int) -> None:
 
 
 def warn_of_tables(facts: Sequence[Facts]) -> None:
-    """Warn of facts about tables that are inside no clique of the model; nothing if there are none."""
+    """Warn of facts about tables that are inside no clique of the model, if any."""
     if facts:
         names = listed(" x ".join(one.clique) for one in facts)
         _warn(

@@ -114,7 +114,7 @@ class Categorical(SchemaColumn):
         return Found(np.where(outside, self.outside_code, codes), outside, np.zeros_like(outside))
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
-        """Return the codes of listed values; of others -2 less that of the nearest number, or -1 if there is none."""
+        """Return the codes of listed values; of others -2 less that of the nearest number, or -1 without numbers."""
         import narwhals as nw
 
         codes = column.lookup(self._known, self._folded, self._decimal)

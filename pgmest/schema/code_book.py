@@ -1,7 +1,7 @@
 """Code books: values that a schema takes from a file, `values: {file: codes.csv, column: code}`.
 
 With `levels: [chapter, block]` these columns of the file are the levels of the values, from the coarsest to the finest.
-They are read when the schema is, and stand in its description from then on, so that models and copies of the schema
+They are read with the schema, and are part of its description from then on, so that models and copies of the schema
 need no file.
 """
 

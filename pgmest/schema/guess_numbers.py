@@ -170,7 +170,7 @@ def _tops(odd: Tally) -> np.ndarray:
 
 
 def _with_top(numbers: Tally, odd: Tally, ignore: tuple[str, ...]) -> Numbers | None:
-    """Return the numbers with a text such as 85+ read as the greatest of them; None if there is none."""
+    """Return the numbers with a text such as 85+ read as the greatest of them; None without such a text."""
     tops = _tops(odd)
     is_top = ~np.isnan(tops)
     if numbers.distinct <= MOST_CODES or not is_top.any() or (tops[is_top] < numbers.values.max()).any():

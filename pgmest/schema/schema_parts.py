@@ -1,4 +1,4 @@
-"""What the file of a schema says, read into the attributes of a `Schema`."""
+"""The reading of a schema's file into the attributes of a `Schema`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals with an attribute of their own: the sum of other columns of the row (`sum: {total: [a, b]}`)."""
+"""Totals that are attributes: the sum of other columns of the row (`sum: {total: [a, b]}`)."""
 
 from __future__ import annotations
 

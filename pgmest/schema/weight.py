@@ -155,7 +155,7 @@ class WeightCheck:
 
     @property
     def remarks(self) -> list[tuple[str, bool]]:
-        """What the bound and the ranges do to totals, in words, and whether that is alarming."""
+        """The effect of the bound and the ranges on totals, in words, and whether it is alarming."""
         found, most = [], self.weight.most
         if self.clipped:
             lost = self.whole - self.bounded

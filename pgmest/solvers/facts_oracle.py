@@ -305,7 +305,7 @@ class FactsOracle:
         return self._searched(theta, point, self._solution(point, -point.slope, CONJUGATE_TOLERANCE))
 
     def _searched(self, theta: np.ndarray, point: _Point, direction: np.ndarray) -> _Point | None:
-        """Return the point of a line search along a direction of descent; None if there is none."""
+        """Return the point of a line search along a direction of descent; None if every step was refused."""
         predicted = dot(direction, point.slope)
         longest = float(np.abs(direction).max(initial=0.0))
         if not np.isfinite(longest) or not predicted < 0.0:

@@ -58,7 +58,7 @@ class Problem:
         loss: the loss as a function of marginals that sum to one.
         total: the number of records.
         oracle: the oracle that turns potentials on `layout` into marginals, which meet the facts.
-        plain: the problem without facts, from which certificates are built; the problem itself if there are none.
+        plain: the problem without facts, from which certificates are built; the problem itself without facts.
         facts: the facts about marginals that sum to one, or None.
         layout: the cliques of the loss, followed by those that only the base potentials have.
         base: flat potentials of the prior: zeros for the uniform distribution, -inf at structural zeros. Solutions are

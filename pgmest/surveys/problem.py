@@ -1,4 +1,4 @@
-"""The weights of rows that meet totals: groups of rows, their calibration, and what is said if there are none."""
+"""The weights of rows that meet totals: groups of rows, their calibration, and the error if no weights meet them."""
 
 from __future__ import annotations
 

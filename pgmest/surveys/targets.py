@@ -110,7 +110,7 @@ class Limits:
 
     @property
     def allow_zero(self) -> bool:
-        """Whether a weight may be 0."""
+        """True if a weight may be 0."""
         return not any(ends and ends[0] > 0.0 for ends in (self.bounds, self.trim))
 
     @property

@@ -166,7 +166,7 @@ def _among(column: SchemaColumn, names: list[str]) -> SchemaColumn:
 
 
 def _numbers(schema: Schema, values: Mapping[str, Values]) -> dict[str, np.ndarray]:
-    """Return the given numbers of columns in orders and sums, in units; NaN where there is none within the bounds."""
+    """Return the given numbers of columns in orders and sums, in units; NaN outside of the bounds."""
     grids = {name: column for order in schema.orders for name, column in order.columns.items()}
     grids |= {name: column for one in schema.sums for name, column in {**one.leaves, one.name: one.total}.items()}
     numbers = {}

@@ -120,7 +120,7 @@ def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, 
 
 
 def full_names(domain: Domain) -> str:
-    """Return the section with the full names of attributes that are shortened elsewhere; empty if there are none."""
+    """Return the section with the full names of attributes that are shortened elsewhere; empty without such names."""
     key = key_of_names(short_names(domain))
     return section("Full names", facts(key)) if key else ""
 

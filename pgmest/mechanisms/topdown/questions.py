@@ -16,7 +16,7 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Workload
 
 LARGEST_DEFAULT = 2
-"""By default the marginals of up to this many attributes are asked, besides the histogram of all."""
+"""The marginals of at most this many attributes are asked by default, besides the histogram of all."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,7 +69,7 @@ SHARES = optional(Check("a mapping to positive numbers", _shares))
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """What a run asks and holds, which depends on the domain and the arguments alone.
+    """The questions and facts of a run, which depend on the domain and the arguments alone.
 
     Attributes:
         domain: the attributes, with the hierarchy of the spine.

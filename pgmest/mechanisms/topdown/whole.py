@@ -111,7 +111,7 @@ def _exact_groups(limits: Limits) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _whole_ends(limits: Limits) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends as whole numbers: those between the ends, or those around them if there are none between."""
+    """Return the ends as whole numbers: those between the ends, or those around them if no whole number is between."""
     low, high = np.ceil(limits.low - MET), np.floor(limits.high + MET)
     return np.where(low > high, np.floor(limits.low), low), np.where(low > high, np.ceil(limits.high), high)
 

@@ -152,7 +152,7 @@ class FactsMove:
 
     @classmethod
     def of(cls, measurements: Iterable[LinearMeasurement], layout: Layout) -> FactsMove | None:
-        """Return the move onto the exact answers among measurements; None if there are none."""
+        """Return the move onto the exact answers among measurements; None without such answers."""
         exact = [m for m in measurements if m.exact_rows.any()]
         if not exact:
             return None

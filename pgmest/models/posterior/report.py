@@ -94,7 +94,7 @@ class PosteriorReport:
 
     @property
     def nearly_reliable(self) -> bool:
-        """Whether the posterior is reliable except that its chains disagree a little."""
+        """True if the posterior is reliable except that its chains disagree a little."""
         return GOOD_R_HAT < self.disagreement <= BAD_R_HAT and not self._diverges
 
     @property

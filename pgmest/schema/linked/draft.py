@@ -34,7 +34,7 @@ COMMON = 0.02
 def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
     """Return a schema in YAML for linked tables, to edit: **it says what stands in the records**, and marks it.
 
-    Columns that tell the rows of one table apart and stand in another are keys. `at_most` keeps nearly all rows, and
+    Columns that identify the rows of one table and are in another are keys. `at_most` keeps nearly all rows, and
     columns that count the rows of another table are found. Rules such as one reference person in every household are
     proposed as comments.
 

@@ -96,7 +96,7 @@ class _Repair:
     def _alike(
         self, columns: Mapping[str, np.ndarray], names: list[str], rows: np.ndarray, among: np.ndarray
     ) -> np.ndarray:
-        """Return for each row a random one of `among` with the same codes, -1 if there is none."""
+        """Return for each row a random one of `among` with the same codes, or -1."""
         keys = np.zeros(len(rows) + len(among), dtype=np.int64)
         for name in names:
             codes = np.concatenate([columns[name][rows], columns[name][among]])
