@@ -50,10 +50,10 @@ class Dataset:
         domain: the attributes.
         columns: the codes of each attribute, in domain order.
         records: the number of records.
-        weights: a non-negative weight per record, or None where each counts once.
-        records_per_person: the most records of one person, where the `unit` of a schema saw to that; None where
-            nobody did. The neighboring relation of a mechanism follows it.
-        unit_column: the column that identifies persons, where `records_per_person` is the bound of a schema's unit.
+        weights: a non-negative weight per record; None if each counts once.
+        records_per_person: the largest number of records of one person, if the `unit` of a schema bounds it. The
+            neighboring relation of a mechanism follows it.
+        unit_column: the column that identifies these persons.
         evidence: the codes of other attributes, which all records share as their model was conditioned on them; None
             without such attributes. `Schema.decode` gives the records these values.
     """
@@ -73,8 +73,8 @@ class Dataset:
     def from_frame(cls, frame: Any, domain: Domain | Mapping[str, int], weights: Any = None) -> Dataset:
         """Return the dataset of a dataframe: pandas, polars, pyarrow, or others that narwhals reads.
 
-        Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, Dask, ...) they stay there: the result is
-        a `LazyDataset`, whose marginals the engine counts. Columns that are no attribute are ignored. Codes may be
+        Rows that an engine holds (DuckDB, a polars LazyFrame, PySpark, Dask, ...) stay there: the result is a
+        `LazyDataset`, whose marginals the engine counts. Columns that are no attribute are ignored. Codes may be
         integers, booleans (0 and 1), or whole numbers of a floating-point or decimal type.
 
         Args:
@@ -117,7 +117,7 @@ class Dataset:
         Args:
             path: the file.
             domain, weights: as for `from_frame`.
-            delimiter, encoding, sheet, skip, header: what the name of the file does not say, as for `pgmest.TableFile`.
+            delimiter, encoding, sheet, skip, header: the options of `pgmest.TableFile`.
 
         Raises:
             FileFormatError: the file is unreadable, truncated, or not such a table.
@@ -155,8 +155,8 @@ class Dataset:
             weights: an array of shape (records,). Finite and non-negative.
             trusted: the caller vouches that these are arrays of integer codes in range, and will not change them: they
                 are not checked, and not copied where their type already fits.
-            records_per_person: the most records that one person has here, where that was seen to.
-            unit_column: the column that tells these persons apart.
+            records_per_person: the largest number of records of one person, if it is bounded.
+            unit_column: the column that identifies these persons.
 
         Raises:
             ShapeError: the columns do not fit the domain or one another.

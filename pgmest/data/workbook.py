@@ -21,8 +21,8 @@ def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
     """Return the names of the columns of a sheet, and its rows, read one after the other.
 
     The first row that has anything in it names the columns, unless the file's `skip` and `header` say otherwise; a
-    column without a name is left out. Values have the types of their cells; of a formula it is the result that was
-    stored with it. Empty rows are left out, but between the values of a single column, where they are missing values.
+    column without a name is left out. Values have the types of their cells; the value of a formula is its stored
+    result. Empty rows are left out, except between the values of a single column, where they are missing values.
 
     Raises:
         FileFormatError: not a whole workbook, or no such sheet.
@@ -46,13 +46,8 @@ def _sheet_rows(file: TableFile) -> Iterator[Iterator[Row]]:
         from openpyxl.utils.exceptions import InvalidFileException
     except ImportError:
         raise OptionalDependencyError.of("openpyxl", "reading Excel workbooks") from None
-    damaged = (
-        zipfile.BadZipFile,
-        InvalidFileException,
-        LookupError,
-        ValueError,
-        SyntaxError,
-    )  # XML's ParseError is one
+    # SyntaxError is for XML, whose ParseError is one.
+    damaged = (zipfile.BadZipFile, InvalidFileException, LookupError, ValueError, SyntaxError)
     with file.seekable() as handle:
         try:
             book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
@@ -115,7 +110,7 @@ def _sheet(file: TableFile, book: Any) -> Any:
 
 
 def _filled(rows: Iterator[Row], places: list[int]) -> Iterator[Row]:
-    """Yield the named cells of each row; empty rows as said above, none at the end."""
+    """Yield the named cells of each row; of empty rows those that `workbook_rows` keeps."""
     waiting = 0
     while (row := _next(rows)) is not None:
         cells = tuple(row[place] if place < len(row) else None for place in places)

@@ -53,12 +53,12 @@ class Guess:
     """The guess about a column: the lines of a schema, or why it is left out.
 
     Attributes:
-        lines: without those about missing values.
-        markers: values that mean missing ones.
+        lines: the lines of the schema, without those about missing values.
+        markers: the values that mean missing ones.
         gaps: whether any value is missing, or becomes missing.
-        notes: what needs a decision, in capital letters.
-        otherwise: the line that says what becomes of unlisted values where no value can be missing.
-        left_out: why the column is left out; None if it is not.
+        notes: the decisions to take, in capital letters.
+        otherwise: the line about unlisted values, if no value can be missing.
+        left_out: the reason why the column is left out; None if it is not.
         identifier: the finding that its values identify something.
         codes: whether it lists numbers, which may be amounts as well.
     """

@@ -62,18 +62,18 @@ class Schema:
     (['M', 'X'], [False, True])
 
     Attributes:
-        columns: as they are coded, in the order of the attributes; computed totals have none.
+        columns: the coded columns, in the order of the attributes; computed totals have none.
         structural_zeros: attributes -> a boolean table, True where impossible; as `pgmest.estimate` takes them.
-        source: the file it is from, for errors.
+        source: the name of the file, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
-        unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        unit: the persons whose rows are bounded; None if each row is a person's only one.
         invariants: the tables that releases have exactly, by their columns or levels; they are not protected.
         weight: the survey weight that each record carries; None without one.
-        description: all that it says, as plain data of the file's form; `from_dict` reads it.
-        file: how the file of the private table is read, where its name does not say it: options of a `TableFile`.
-        bought: the columns of which something is to be bought first, by name; `columns` has the others alone, and
-            nothing can be coded (`pgmest.synthesizer.purchase`).
-        described: all columns of the table, as they are described, in the order of its columns.
+        description: the whole schema as plain data of the file's form; `from_dict` reads it.
+        file: the options of a `TableFile` by which the private table is read, if its name does not imply them.
+        bought: the columns with bounds or values to be bought first, by name. Until then `columns` has the others
+            alone, and nothing can be coded (`pgmest.synthesizer.purchase`).
+        described: the descriptions of all columns, in the order of the table.
         orders: the columns whose values ascend in each row (`ordered: [...]`).
         sums: the totals, which are the sums of their parts in each row (`sum: {...}`).
         frame: the types of the private table's columns, which synthetic tables have, too; None if the schema decides.

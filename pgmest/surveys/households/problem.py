@@ -19,7 +19,7 @@ from pgmest.surveys.households.zones import Zones
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """All totals of the margins in a row, those that are not known left out.
+    """The known totals of all margins, one after the other.
 
     Attributes:
         values: shape (totals,).
@@ -56,8 +56,8 @@ class Part:
     """A part of a problem that shares no total with the rest.
 
     Attributes:
-        pairs: its pairs.
-        totals: its totals.
+        pairs: the pairs of the part.
+        totals: the totals of the part.
         matrix: what each of these pairs adds to each of these totals.
     """
 
