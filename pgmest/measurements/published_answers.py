@@ -54,7 +54,8 @@ class PublishedAnswers:
 
         Its `noise` is "between", and its `values` are the middles of the ends (the lower ends if `high` is inf).
 
-        >>> LinearMeasurement.between([3, 8], [7, 12], "sex")
+        >>> import pgmest as pg
+        >>> pg.LinearMeasurement.between([3, 8], [7, 12], "sex")
         LinearMeasurement(sex: 2 answers, identity, between ends 4 apart)
 
         Args:
@@ -102,7 +103,8 @@ class PublishedAnswers:
         are bounded by a query with negative entries: in a table of persons and households by area, at least as many
         persons as households is `at_least([0], ("area", "kind"), [[1, -1]])` for one area. Errors as for `between`.
 
-        >>> LinearMeasurement.at_least([1, 5], "sex").low
+        >>> import pgmest as pg
+        >>> pg.LinearMeasurement.at_least([1, 5], "sex").low
         array([1., 5.])
         """
         return cls.between(values, math.inf, clique, query)
@@ -161,7 +163,8 @@ class PublishedAnswers:
     ) -> Self:
         """Make a measurement of counts that were published as rounded percentages.
 
-        >>> LinearMeasurement.percentages([33, 67], "sex", of=120).low
+        >>> import pgmest as pg
+        >>> pg.LinearMeasurement.percentages([33, 67], "sex", of=120).low
         array([39., 80.])
 
         Args:
