@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pgmest._base.memory import MOST_DEFAULT_RECORDS
 from pgmest.errors import (
     ArgumentError,
     ImpossibleModelError,
@@ -26,7 +27,7 @@ from pgmest.models.bounds.contradiction import check_facts
 from pgmest.models.bounds.implied import total_ends
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
-from pgmest.privacy.unprotected import Invariant, name_of, named_tables
+from pgmest.privacy.unprotected import Invariant, counts_all, name_of, named_tables
 from pgmest.sampling.facts import Facts
 from pgmest.tables.domain import Clique, Domain
 
@@ -165,6 +166,22 @@ def check_consistent(
         return  # the invariants are about a part of the records, whose number is measured later
     except (InconsistentMeasurementsError, ImpossibleModelError) as error:
         raise ArgumentError(f"no table has the invariants of {named}: {error}") from None
+
+
+def check_number(measurements: Iterable[LinearMeasurement], title: str) -> None:
+    """Check that a mechanism whose model is a list of records can keep as many as invariants state.
+
+    Raises:
+        ArgumentError: if these are more than `MOST_DEFAULT_RECORDS`.
+    """
+    for one in measurements:
+        least = 0.0 if one.low is None else float(one.low.sum())
+        if counts_all(one) and least > MOST_DEFAULT_RECORDS:
+            raise ArgumentError(
+                f"invariants: {name_of(one.clique)} states {least:,.0f} records, and the model of {title} is a list of "
+                f"all of them: it can have {MOST_DEFAULT_RECORDS:,}. Take AIM or MST, whose models are no lists and of "
+                "which records=, --rows or sample(n) draws fewer, or give totals in thousands of records."
+            )
 
 
 _TOTALS: WeakKeyDictionary[Any, tuple[float, float]] = WeakKeyDictionary()

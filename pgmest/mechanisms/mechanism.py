@@ -23,7 +23,7 @@ from pgmest.errors import ArgumentError, PgmestError
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.duration import announce
-from pgmest.mechanisms.invariants import check_consistent, invariants_of, neighbors_beside
+from pgmest.mechanisms.invariants import check_consistent, check_number, invariants_of, neighbors_beside
 from pgmest.mechanisms.known_zeros import check_possible
 from pgmest.mechanisms.notices import warn_of_budget, warn_of_workload
 from pgmest.mechanisms.parameters import (
@@ -287,6 +287,8 @@ class Mechanism(ABC):
             )
         given = [one for one in fixed if isinstance(one, LinearMeasurement)]
         if given:
+            if self.keeps_records:
+                check_number((one.without_levels(domain) for one in given), self.title)
             total = data.records if isinstance(self.neighbors, Replace) else None
             check_consistent(given, tuple(zero_rules(self.structural_zeros)), domain, total)
         return fixed
@@ -316,6 +318,11 @@ class Mechanism(ABC):
     def graphical(self) -> bool:
         """True if the model of a run is a `pgmest.Model`; by default, each model of `estimator="pgm"` is one."""
         return getattr(self, "estimator", "pgm") == "pgm"
+
+    @property
+    def keeps_records(self) -> bool:
+        """True if the model of a run is a list of as many records as are estimated; by default, if not `graphical`."""
+        return not self.graphical
 
     @property
     def holds_invariants(self) -> bool:

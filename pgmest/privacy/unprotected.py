@@ -189,7 +189,7 @@ class Invariants:
     def total(self) -> int | None:
         """The number of records, if an invariant determines it."""
         for one in self.measurements:
-            if one.exact_rows.all() and _counts_all(one):
+            if one.exact_rows.all() and counts_all(one):
                 return int(np.rint(one.values.sum()))
         return None
 
@@ -214,7 +214,7 @@ def _on_groups(query: Kron, grouping: Kron) -> Kron | None:
     return Kron(factors)
 
 
-def _counts_all(measurement: LinearMeasurement) -> bool:
+def counts_all(measurement: LinearMeasurement) -> bool:
     """Return whether each cell is in exactly one answer."""
     return measurement.query is None or bool(
         (measurement.transpose_cells(np.ones(measurement.rows)) == 1.0).all()

@@ -202,6 +202,30 @@ def test_what_is_no_invariant_is_refused_at_once(one, text):
         pg.mechanisms.AIM(epsilon=1.0, invariants=[one])
 
 
+@pytest.mark.parametrize("name", ["LAMP", "PrivSyn", "MST", "TopDown"])
+@pytest.mark.parametrize(
+    "stated",
+    [
+        pg.LinearMeasurement.exact([1e9, 3e9], "sex"),
+        pg.LinearMeasurement.at_least([2e8], ()),
+        pg.LinearMeasurement.exact([4e9], (), None),
+    ],
+    ids=["sexes", "at least", "records"],
+)
+def test_more_records_than_a_list_can_have_are_refused_before_anything_is_paid(name, stated):
+    """Models that are no lists of records hold such totals, and draw as many records as are asked for."""
+    charged = []
+    mechanism = made(name, [stated], **({"spine": "region"} if name == "TopDown" else {}))
+    if name in ("LAMP", "PrivSyn"):
+        with pytest.raises(ArgumentError, match=r"is a list of all of them.*Take AIM or MST"):
+            mechanism.fit(DATA, seed=0, progress=charged.append)
+        assert not charged
+    else:
+        result = mechanism.fit(DATA, seed=0)
+        assert result.model.total == pytest.approx(max(2e8, float(stated.values.sum())), rel=1e-3)
+        assert result.sample(50, seed=0).records == 50
+
+
 def test_zeros_that_contradict_what_is_read_are_refused():
     rule = zeros.impossible(("sex", "age"), [(0, 0)])
     mechanism = pg.mechanisms.MST(rho=0.1, backend="simulation", invariants=READ, structural_zeros=[rule])

@@ -145,6 +145,10 @@ class TopDown(Mechanism):
         return False
 
     @property
+    def keeps_records(self) -> bool:
+        return False
+
+    @property
     def holds_invariants(self) -> bool:
         return True
 
