@@ -10,7 +10,7 @@ import pytest
 
 GUIDES = Path(__file__).resolve().parent.parent / "docs" / "guides"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-OPTIONAL = re.compile(r"^(?:from|import) (mbi|sklearn|snsql|tmlt|dpsynth|synthcity)\b", re.MULTILINE)
+OPTIONAL = re.compile(r"^(?:from|import) (mbi|sklearn|statsmodels|snsql|tmlt|dpsynth|synthcity)\b", re.MULTILINE)
 
 
 @pytest.mark.parametrize("guide", sorted(GUIDES.glob("*.md")), ids=lambda path: path.stem)
