@@ -126,7 +126,7 @@ def estimate(
         measurements: the noisy answers, in counts, each with its clique, query and noise.
         domain: the attributes, or a plain mapping of attribute to number of values.
         total: the number of records, which may be 0. By default it is the one that exact answers determine, or else
-            estimated without bias from the measurements that determine it (`pgmest.solvers.estimate_total`). With "fit"
+            estimated without bias from the measurements that determine it (`pgmest.solvers.total`). With "fit"
             it is a free parameter of the minimization. Then answers that do not determine the total by themselves
             contribute, too, but the estimate is biased, because tables cannot follow negative noise.
         method: a name from the table, or a solver object.

@@ -87,7 +87,7 @@ class EstimatedModel:
 
     @property
     def report(self) -> Any:
-        """The report on the estimation and its accuracy (`pgmest.estimation.report.EstimationReport`)."""
+        """The report on the estimation and its accuracy (`pgmest.solvers.report.EstimationReport`)."""
         return self.model.report
 
     @property
