@@ -35,8 +35,9 @@ figure of the papers that pgmest builds on: what the paper says, what comes out 
   seeds; a count is equal; what a sentence says is true of our numbers; an algorithm follows the paper to the letter,
   and the tests that are named hold it to that.
 - **{DIFFERS}**: everything else that was run. The cause is given with the test or the command that shows it to be the
-  cause, or is marked as not tested. Where all causes that were tested are refuted, it says **{NOT_FOUND}**, which they
-  were, and with which numbers.
+  cause, or is marked as not tested. A change is the cause where with it the paper's number or sentence comes out, or at
+  least {MOST:.0%} of the difference is gone. Where all changes that were tried do less, it says **{NOT_FOUND}**, which
+  they were, and with which numbers.
 - **{NOT_TRIED}**: there is no result.
 - **{CANNOT_BE}**: what it takes is not public.
 
@@ -44,8 +45,9 @@ A sentence about several settings (budgets, draws, tables, random problems) is t
 {MOST:.0%} of them, by the medians of the seeds; "in most cases" is more than half. A value is "the best" also where the
 ranges of the seeds do not tell it from the best one; "near", "slightly" and "similar" are within that factor of
 {FACTOR:g}. There is no other rule, and no entry has one of its own. The *ratio* is ours over the paper's, with its
-least and largest over the seeds. Where the paper says that one of two is the smaller, it is that one over the other,
-and above 1 where the paper is not borne out. In each table what differs comes first.
+least and largest over the seeds; one without a range is of a single seed, or has nothing random in it. Where the paper
+says that one of two is the smaller, it is that one over the other, and above 1 where the paper is not borne out. The
+files that the lines name have the number of seeds of each setting. In each table what differs comes first.
 """
 
 

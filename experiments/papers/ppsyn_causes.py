@@ -143,7 +143,7 @@ def _best(medians: pd.DataFrame) -> pd.DataFrame:
 
 
 def room(other: str) -> Callable[[], str]:
-    """Figure 6: whether it is ahead where the other has something to gain, at more budgets and with more seeds."""
+    """Figure 6: whether it is ahead where the other has something to gain, at more budgets and with another seed."""
 
     def said() -> str:
         found = pd.concat([rows(f"ppsyn/{name}.csv") for name in ("svm", "causes_svm")]).fillna({"seed": 0})
@@ -156,7 +156,7 @@ def room(other: str) -> Callable[[], str]:
         much, little = ahead[above > ROOM], ahead[above <= ROOM]
         share = (
             f"where {other} is more than {ROOM:g} above real records, it is ahead in {_count(much)} settings; where "
-            f"{other} is nearer, in {_count(little)} (BR2000 at two smaller budgets and with three seeds at 0.5, too)"
+            f"{other} is nearer, in {_count(little)} (with BR2000 at two smaller budgets, and with another seed at 0.5)"
         )
         if much.mean() >= MOST > little.mean():
             return f"little is left to gain: {share}"

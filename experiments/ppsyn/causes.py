@@ -109,8 +109,7 @@ def letters() -> Iterator[CauseCell]:
 
 
 def support_vectors(quick: bool) -> Iterator[SvmCell]:
-    """Figure 6 on BR2000 at smaller budgets, and with other seeds where the published form is not ahead."""
-    for epsilon in () if quick else SMALL_EPSILONS:
-        yield from (SvmCell("BR2000", name, epsilon) for name in (PUBLISHED, "PrivMRF", "AIM"))
-    for seed in () if quick else (1, 2):
-        yield from (SvmCell("BR2000", name, 0.5, seed=seed) for name in (PUBLISHED, "PrivMRF", "AIM"))
+    """Figure 6 on BR2000 at smaller budgets, and with another seed where the published form is not ahead."""
+    for name in () if quick else (PUBLISHED, "PrivMRF", "AIM"):
+        yield from (SvmCell("BR2000", name, epsilon) for epsilon in SMALL_EPSILONS)
+        yield SvmCell("BR2000", name, 0.5, seed=1)

@@ -51,7 +51,8 @@ measurements by 1 / sigma (equation 6); `{PUBLISHED}` above has AIM's candidates
 marginals of these attributes, and 1 / sigma^2. *plain* mechanisms end at the optimum of the loss, as in their papers,
 not in `mirror_flow`, and the plain PrivMRF has no workload. On Loans, 8 of the 48 attributes are in none of the
 {problems.MARGINALS} marginals of the workload; all mechanisms here measure their one-way marginals. *named*: the ranges
-about attributes that the workload names. Budgets and seeds that a table does not have were not run.
+about attributes that the workload names. Seeds that a table does not have were not run, nor was epsilon 2 on Loans: at
+0.5 a run of PPSyn to the letter takes more than a minute of processor, and the more budget, the more rounds.
 """
 
 LETTER_ERRORS = {
@@ -138,7 +139,7 @@ def _with_rate(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def tested_causes(table: pd.DataFrame, rates: pd.DataFrame) -> str:
-    """The runs in which one thing is changed, and Figure 6 at other budgets and with other seeds."""
+    """The runs in which one thing is changed, and Figure 6 at other budgets and with another seed."""
     usual, larger = (table[table["max_cells"] == some] for some in (problems.MAX_CELLS, causes.UNLIMITED))
     ninth = usual["mechanism"].isin([PUBLISHED, *cells.PLAIN, causes.LARGER_PRIVMRF, cells.INDEPENDENT])
     ninth &= (usual["table"] == "BR2000") & (usual["epsilon"] == cells.DIMENSION_EPSILON)
@@ -148,7 +149,7 @@ def tested_causes(table: pd.DataFrame, rates: pd.DataFrame) -> str:
         ("Figure 9, the others as published", usual[ninth], "d", "workload_error"),
         ("Figure 9, the errors of the models, without drawing records", usual[ninth], "d", "model_error"),
         ("Figure 9, workloads of marginals of any size", larger, "d", "workload_error"),
-        ("Figure 6 at other budgets and with other seeds", rates, "epsilon", "rate"),
+        ("Figure 6 at other budgets and with another seed", rates, "epsilon", "rate"),
     ]
     parts = [f"**{title}**\n\n{markdown(some, by, value)}\n" for title, some, by, value in shown if len(some)]
     return "\n".join([CAUSES, *parts])

@@ -80,3 +80,16 @@ def test_a_gap_grows_against_each_of_the_others_or_not():
         "AIM 0.100, 0.200, 0.300; MST 0.100, 0.200, 0.150", 0.5,
     )  # fmt: skip
     assert ppsyn_causes.gaps(errors, ["AIM, plain"])[1] == 1
+
+
+@pytest.mark.parametrize(("without", "begins"), [(0.2, "partitions gain nothing"), (0.3, "cause not found")])
+def test_the_private_form_is_behind_where_partitions_gain_nothing(without, begins, monkeypatch):
+    """PPSyn has 0.2 and is behind our AIM, at 0.1, and AIM as published, at 0.15."""
+    columns = ["mechanism", "epsilon", "workload_error"]
+    tables = {
+        "sweep": pd.DataFrame([("PPSyn", 0.5, 0.2), ("AIM", 0.5, 0.1)], columns=columns),
+        "causes": pd.DataFrame([(causes.EVERY_CELL, 0.5, without), ("AIM, plain", 0.5, 0.15)], columns=columns),
+    }
+    monkeypatch.setattr(ppsyn_causes, "rows", lambda file, **where: tables[file[6:-4]])
+    assert ppsyn_causes.private().startswith(begins)
+    assert "published 1.33 at 0.5" in ppsyn_causes.private()
