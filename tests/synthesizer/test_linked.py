@@ -144,10 +144,10 @@ def test_constraints_of_a_table_hold_whatever_the_mechanism_does():
         assert not ((persons["role"] == "other") & (persons["age"] < 10)).any()
 
 
-def test_a_unit_that_the_mechanism_does_not_know_is_refused():
+def test_persons_are_the_unit_where_the_schema_says_so():
     schema = LinkedSchema.parse(SURVEY + "unit: persons")
-    with pytest.raises(ArgumentError, match="the unit 'households'"):
-        pg.Synthesizer(epsilon=1.0, backend="simulation").fit(survey_of(4), schema)
+    synthesizer = pg.Synthesizer(epsilon=1.0, backend="simulation").fit(survey_of(4), schema, seed=0)
+    assert synthesizer.privacy_["protected"].startswith("one row of 'persons', added, removed or changed")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,8 @@ def test_the_unit_is_said_in_words():
     assert SURVEY_SCHEMA.protection == (
         "one row of 'households' and all that hangs on it (at most 6 rows of 'persons' for each row of 'households')"
     )
-    assert LinkedSchema.parse(SURVEY + "unit: persons").protection == "one row of 'persons' alone"
+    persons = LinkedSchema.parse(SURVEY + "unit: persons").protection
+    assert persons.startswith("one row of 'persons', added, removed or changed, with what it changes in the row of")
     statement = PrivacyStatement("LAMP", 1.0, 1e-9, None, 1, False, False, protected=SURVEY_SCHEMA.protection)
     assert "one row of 'households' and all that hangs on it" in str(statement)
     assert "that such a unit is in the tables by a factor of at most 2.72" in str(statement)

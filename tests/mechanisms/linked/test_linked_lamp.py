@@ -171,8 +171,6 @@ def test_what_cannot_be_protected_is_refused() -> None:
     linked = households(SIZES, {"r": 3}, {"a": 5}, 4)
     with pytest.raises(ArgumentError):
         LinkedLAMP()
-    with pytest.raises(ArgumentError, match="unit"):
-        fitted(LinkedDataset(linked.tables, unit="persons"))
     with pytest.raises(ArgumentError, match="single table"):
         fitted(LinkedDataset({"households": linked.tables["households"]}))
     with pytest.raises(ArgumentError):
