@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HELP = """\
 If the schema has linked tables (tables:), give each as NAME=FILE, such as households=hh.csv persons=pp.csv, or a folder
 with a file for each name, such as households.csv and persons.parquet."""
-FLAT_ONLY = ("invariant", "workload", "matters", "buy_bounds", "bought", "model", "records_per_person")
+FLAT_ONLY = ("invariant", "workload", "matters", "buy_bounds", "bought", "records_per_person")
 """The options that linked tables do not have."""
 
 FIXED_KEY = bytes(16)
@@ -95,6 +95,8 @@ def named_tables(paths: Sequence[InputFile], names: Sequence[str] = ()) -> dict[
     """
     if len(paths) == 1 and Path(paths[0]).is_dir() and not isinstance(paths[0], NamedFile):
         return dict(_in_folder(Path(paths[0]), names))
+    if len(paths) == 1 and not isinstance(paths[0], NamedFile) and not os.path.lexists(paths[0]):
+        raise ArgumentError(f"'{paths[0]}' does not exist: give a folder with a file for each table, or NAME=FILE.")
     found: dict[str, str] = {}
     for path in paths:
         if not isinstance(path, NamedFile):
@@ -133,6 +135,8 @@ def synthesize_linked(options: argparse.Namespace, schema: LinkedSchema) -> None
     written = _written(options, schema, files)
     if options.ledger and (options.allow_draft or options.insecure_simulation):
         raise ArgumentError("a run that is not private cannot be put on the ledger of a dataset: leave out --ledger.")
+    if options.model and os.path.lexists(options.model) and not Path(options.model).is_dir():
+        raise ArgumentError.of("--model", options.model, "a folder, for a model of each table")
     synthesizer = _synthesizer(options)
     stage("reading the tables")
     for name, file in files.items():
@@ -213,6 +217,8 @@ def _write(
     if options.spent:
         ledgers = ledgers_of(synthesizer.result_)
         write_atomically(options.spent, json.dumps(_ledger_json(ledgers), indent=1) + "\n")
+    if options.model:
+        synthesizer.save(options.model)
     stage("drawing and writing records")
     tables = synthesizer.sample(options.rows, options.seed, written=[n for n, file in written.items() if file.is_text])
     Path(options.out).mkdir(exist_ok=True)

@@ -14,14 +14,15 @@ from pgmest.data.linked import LinkedDataset
 from pgmest.data.names import other_names, renamed
 from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.linked import LinkedLAMP
-from pgmest.mechanisms.linked.questions import full_name, table_of
+from pgmest.mechanisms.linked.questions import check_known, full_name, table_of
 from pgmest.queries.levels import named_levels
 from pgmest.schema.given import read_given
 from pgmest.schema.linked.check import LinkedCheck
 from pgmest.schema.linked.decoding import check_fits
 from pgmest.schema.linked.possible_rows import possible_rows
-from pgmest.schema.linked.schema import LinkedSchema
+from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.type_check import check_types
+from pgmest.synthesizer.linked_models import save_models
 from pgmest.synthesizer.selected_counts import counts_table
 
 
@@ -104,9 +105,9 @@ class LinkedFit:
     def kept_pairs(self, result: Any) -> None:
         """Return None, since the pairs of linked tables are not listed; see `Synthesizer.kept_`."""
 
-    def save(self, path: str | Path) -> NoReturn:
-        """Raise ArgumentError; see `Synthesizer.save`."""
-        raise ArgumentError("linked tables have no file format: write the tables of `sample`, or pickle this object.")
+    def save(self, folder: str | Path) -> None:
+        """Write the models of all tables to a folder; see `save_models`."""
+        save_models(self.result, self.schema, self.privacy, folder)
 
     def sample(
         self, units: int | None, generator: np.random.Generator, written: Any, given: Any, expanded: bool
@@ -129,6 +130,7 @@ class LinkedFit:
         asked = [attributes] if isinstance(attributes, str) else list(attributes)
         own = [self._computed(name) for name in (*asked, *given)]
         counted = table_of(self.result, tuple(own), table)
+        check_known(counted, tuple(own))
         domain = self.result.domain_of(counted)
         full = [full_name(name, domain) for name in own]
         levels = named_levels(domain, full[: len(asked)])
@@ -162,16 +164,20 @@ class LinkedFit:
         return name
 
     def _labels(self, name: str, size: int) -> list[str]:
-        table, _, column = name.partition(".")
+        part, column = self._described(name)
+        return [str(code) for code in range(size)] if part is None else part.schema.labels(column)
+
+    def _described(self, name: str) -> tuple[TableSchema | None, str]:
+        """Return the table that describes an attribute of a model and the column; None for a number of rows."""
+        table, _, column = name.removeprefix("another of ").removeprefix("next of ").partition(".")
         part = self.schema.parts.get(table)
         known = part is not None and (column in part.schema.domain or part.schema.domain.names_levels(column))
-        return part.schema.labels(column) if part is not None and known else [str(code) for code in range(size)]
+        return (part, column) if known else (None, name)
 
     def _weights(self, name: str, value: Any, size: int) -> np.ndarray:
         """Return the weight of each code of an attribute under a condition; of a number of rows, the numbers."""
-        table, _, column = name.partition(".")
-        part = self.schema.parts.get(table)
-        if part is not None and (column in part.schema.domain or part.schema.domain.names_levels(column)):
+        part, column = self._described(name)
+        if part is not None:
             return next(iter(read_given(part.schema, {column: value}).weights.values()))
         codes = np.arange(size)
         if isinstance(value, tuple):

@@ -201,7 +201,8 @@ class Synthesizer:
     def save(self, path: str | Path) -> None:
         """Write the model, the schema and the privacy statement to an npz file, which may be published.
 
-        `Synthesizer.load` reads the file; `pgmest.load` reads its model only. Result and ledger are not saved.
+        `Synthesizer.load` reads the file; `pgmest.load` reads its model only. Result and ledger are not saved. Of
+        linked tables, a folder is written with a model of each table, for `pgmest.load` and `pgmest query`.
 
         Raises:
             ArgumentError: if the synthesizer is not fitted, or the model has no file format.

@@ -92,8 +92,8 @@ TRIAL = ["--insecure-simulation", "--seed", "0"]
 
 def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    files = ["--report", "report.html", "--owner-report", "PRIVATE.html", "--spent", "spent.json", "--rows", "50"]
-    code, out, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", *files))
+    files = ["--report", "report.html", "--owner-report", "PRIVATE.html", "--spent", "spent.json", "--model", "models"]
+    code, out, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", "--rows", "50", *files))
     assert code == 0
     assert "50 households, " in out
     assert "one row of 'households' and all that hangs on it" in out
@@ -105,11 +105,18 @@ def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     assert json.loads((folder / "spent.json").read_text())
     assert "The promise of privacy" in (folder / "report.html").read_text()
     assert "within" in (folder / "PRIVATE.html").read_text()
+    code, out, _ = run(capsys, "query", "models/pairs_of_persons.npz", "persons.role,another of persons.role")
+    assert code == 0
+    assert out.splitlines()[0].startswith("persons.role,another of persons.role,count")
+    assert "head,child," in out
     code, out, _ = run(capsys, "check", "new", "survey.yaml")
     assert "All rows join, and no rule is broken." in out
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))
     assert code == 1
     assert "exists already: name another folder, or add --overwrite" in err
+    code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", "--overwrite", "--model", "report.html"))
+    assert code == 1
+    assert "a folder, for a model of each table" in err
 
 
 def test_parquet_stays_parquet_and_json_has_the_facts(folder, capsys, monkeypatch):
@@ -148,7 +155,6 @@ def test_a_plan_needs_no_tables(folder, capsys):
     [
         (["--out", "new/", "--workload", "age"], "--workload is for a single table"),
         (["--out", "new/", "--matters", "age,role"], "--matters is for a single table"),
-        (["--out", "new/", "--model", "model.npz"], "--model is for a single table"),
         (["--out", "new/", "--mechanism", "mst"], "lamp, the mechanism for linked tables"),
         (["--out", "new.csv"], "a folder, such as synthetic/"),
         (["--out", "-"], "a folder, such as synthetic/"),
@@ -168,6 +174,7 @@ def test_arguments_that_linked_tables_do_not_have_are_refused(folder, capsys, mo
     ("tables", "match"),
     [
         (["households.csv", "persons.csv"], "say which, NAME=FILE, such as households="),
+        (["nowhere"], "'nowhere' does not exist"),
         (["households=households.csv"], "there is no table persons"),
         (["households=households.csv", "people=persons.csv"], "there is no table persons"),
         (

@@ -1,5 +1,6 @@
 """Linked tables in a Synthesizer, with a mechanism that draws whole households again."""
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -113,7 +114,7 @@ def test_names_that_are_no_texts_come_back():
     assert list(pg.Synthesizer(Redrawn()).fit(given, schema).sample(seed=0)["persons"].columns) == [7, "role", "hid"]
 
 
-def test_lamp_makes_tables_that_join_and_states_what_it_protects():
+def test_lamp_makes_tables_that_join_and_states_what_it_protects(tmp_path):
     synthesizer = pg.Synthesizer(epsilon=3.0, backend="simulation").fit(survey_of(200), SURVEY_SCHEMA, seed=0)
     tables = synthesizer.sample(seed=0)
     households, persons = tables["households"], tables["persons"]
@@ -126,8 +127,23 @@ def test_lamp_makes_tables_that_join_and_states_what_it_protects():
     assert synthesizer.ledger_.insecure
     assert synthesizer.privacy_["protected"] == SURVEY_SCHEMA.protection
     assert synthesizer.kept_ is None
-    with pytest.raises(ArgumentError, match="linked tables have no file format"):
-        synthesizer.save("tables.npz")
+    synthesizer.save(tmp_path / "models")
+    assert {path.name for path in (tmp_path / "models").iterdir()} == {
+        "households.npz",
+        "persons.npz",
+        "pairs_of_persons.npz",
+    }
+    pairs = pg.load(tmp_path / "models" / "pairs_of_persons.npz")
+    both = ("persons.role", "another of persons.role")
+    assert np.array_equal(pairs.project(both).values, synthesizer.result_.project(both).values)
+    assert pairs.about["privacy"]["protected"] == SURVEY_SCHEMA.protection
+    assert pg.Schema.from_dict(pairs.about["schema"]).labels("another of persons.role")[0] == "head"
+    asked = synthesizer.interval(["persons.role"], given={"another of persons.role": "head"})
+    assert asked["persons.role"].tolist()[0] == "head"
+    assert (asked["low"] <= asked["high"]).all()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArgumentError, match="a folder for the models"):
+        synthesizer.save(tmp_path / "file")
     with pytest.raises(ArgumentError, match="'bakend' is not a parameter of LinkedLAMP"):
         pg.Synthesizer(epsilon=1.0, bakend="simulation").fit(survey_of(4), SURVEY_SCHEMA)
 

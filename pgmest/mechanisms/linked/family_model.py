@@ -1,8 +1,9 @@
-"""FamilyModel: the families of a run, and models of its two tables that know the noisy answers, for intervals."""
+"""FamilyModel: the families of a run, and models of its tables and of pairs of children that know the noisy answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +23,11 @@ from pgmest.tables.domain import Clique, Domain
 
 DRAWS = 200
 """The number of draws of errors of parents from which those of their children are taken."""
+PAIR_SPREAD = 0.5
+"""The error of the ratio of counts of pairs to lengths, relative to the spread of the ratios between cells. To it the
+relative error of the number of pairs is added, which all counts have in common."""
+MOST_PAIRS = 2_000_000
+"""The number of pairs of children above which a model of pairs has those of some families only."""
 MOST_CELLS = 100_000
 """The largest number of cells of a table of parents with the number of children whose errors are drawn."""
 LEAST_SHARE, LEAST = 1e-3, 1e-6
@@ -67,51 +73,80 @@ class FamilyModel:
         model = _model(self.families.parents, self.parent_domain, self.total)
         return model.knows(KnownErrors(self.above, self.total_stddev, records=max(self.total, 1.0)))
 
+    @property
+    def pair_domain(self) -> Domain:
+        """The attributes of two children of one parent, and those of the parent."""
+        others = dict(zip(self.layout.others, self.layout.child.shape, strict=False))
+        return _with_trees(Domain({**self.child_domain, **others}), self.layout)
+
     @cached_property
     def children(self) -> SupportModel:
         """The model of the child table, with the attributes of the parent of each row: it counts children."""
-        families, domain = self.families, self.child_domain
+        families = self.families
         rows = np.hstack([families.parents[families.owners], families.children])
-        total = len(rows) * self.total / max(1, len(families.sizes))
-        model = _model(rows, domain, total)
-        found = list(self._of_children(domain))
-        answers = (*self._of_parents(model), *(counts.measurement for counts in found))
-        relative = RATIO_SPREAD * _spread(found, several=False), RATIO_SPREAD * _spread(found, several=True)
-        known = KnownErrors(answers, self._children_stddev, records=max(total, 1.0), relative=relative)
-        return model.knows(known)
+        answers = [answer for answer in self.lengths if not self.layout.is_across(answer.clique)]
+        return self._below(rows, self.child_domain, np.arange(self.layout.at_most + 1.0), answers)
 
     @cached_property
-    def _children_stddev(self) -> float:
-        """The standard error of the number of children: that of the answers, or of the model's if it is larger."""
-        number, model = (self.layout.number,), error_model_of(self.parents)
-        errors, sizes = model.draws(number, DRAWS), np.arange(self.layout.at_most + 1)
-        root = model.code_errors(*number).root
-        answers = 0.0 if root is None else float(np.linalg.norm(sizes @ root))
-        return max(answers, float(np.sqrt(np.mean(np.square(errors @ sizes)))))
+    def pairs(self) -> SupportModel:
+        """The model of two children of one parent: it counts ordered pairs of different children, or of a child and
+        the next one if children are in order."""
+        one, other = pairs_of(self.families)
+        families, sizes = self.families, np.arange(self.layout.at_most + 1.0)
+        partners = 1.0 * (sizes > 1) if self.layout.ordered else sizes
+        rows = np.hstack([families.parents[families.owners[one]], families.children[one], families.children[other]])
+        answers = [answer for answer in self.lengths if self.layout.is_across(answer.clique)]
+        if not self.layout.ordered:
+            answers += [answer.mirrored(self.layout) for answer in answers if _differ(answer.clique, self.layout)]
+        return self._below(rows, self.pair_domain, (sizes - 1) * partners, answers)
 
-    def _of_children(self, domain: Domain) -> Iterator[ChildCounts]:
-        """Yield what the lengths of tables of one child say about counts of children."""
-        families, layout = self.families, self.layout
+    def _below(
+        self, rows: np.ndarray, domain: Domain, weights: np.ndarray, answers: Sequence[MeasuredLengths]
+    ) -> SupportModel:
+        """Return the model of children, or of pairs of them.
+
+        Args:
+            rows: the codes of each, with those of the parent.
+            domain: the attributes.
+            weights: how many a family of each size has.
+            answers: the lengths that say something about their counts.
+        """
+        families = self.families
         scale = self.total / max(1, len(families.sizes))
-        rows = np.hstack([families.parents[families.owners], families.children])
-        for answer in self.lengths:
-            if not layout.is_across(answer.clique):
-                yield answer.counts(families, [rows[:, axis] for axis in domain.axes(answer.clique)], scale)
+        held = float(weights[families.sizes].sum()) * scale
+        model = _model(rows, domain, held)
+        per_row = held / max(1, len(rows))
+        found = [a.counts(families, [rows[:, axis] for axis in domain.axes(a.clique)], per_row) for a in answers]
+        known = [*self._of_parents(model, weights), *(counts.measurement for counts in found)]
+        if not self.layout.ordered:
+            known += [_of_the_first(m, self.layout) for m in known if m.clique[0] in self.layout.others]
+        stddev, pairs = self._stddev(weights), len(domain) > len(self.child_domain)
+        factor, whole = (PAIR_SPREAD, stddev / max(held, 1.0)) if pairs else (RATIO_SPREAD, 0.0)
+        one, several = (math.hypot(factor * _spread(found, several=more), whole) for more in (False, True))
+        return model.knows(KnownErrors(tuple(known), stddev, records=max(held, 1.0), relative=(one, several)))
 
-    def _of_parents(self, model: SupportModel) -> Iterator[LinearMeasurement]:
+    def _stddev(self, weights: np.ndarray) -> float:
+        """Return the standard error of a number of children or pairs: that of the answers, or of the model's if it is
+        larger."""
+        number, model = (self.layout.number,), error_model_of(self.parents)
+        errors = model.draws(number, DRAWS)
+        root = model.code_errors(*number).root
+        answers = 0.0 if root is None else float(np.linalg.norm(weights @ root))
+        return max(answers, float(np.sqrt(np.mean(np.square(errors @ weights)))))
+
+    def _of_parents(self, model: SupportModel, weights: np.ndarray) -> Iterator[LinearMeasurement]:
         """Yield the tables of parents' attributes, over children, with the errors that follow from those of parents.
 
         The errors of a table over children are those of the table of parents with the number of children, weighted by
         this number.
         """
         layout, errors = self.layout, error_model_of(self.parents)
-        sizes = np.arange(layout.at_most + 1.0)
         measured = {answer.clique for answer in self.above if len(answer.clique) == 2}
         for clique in (*((name,) for name in layout.parents), *sorted(measured)):
             whole = layout.domain.ordered({*clique, layout.number})  # the number is the last of a parent's attributes
             if layout.domain.size(whole) > MOST_CELLS:
                 continue
-            drawn = errors.draws(whole, DRAWS) * sizes
+            drawn = errors.draws(whole, DRAWS) * weights
             drawn = drawn if layout.number in clique else drawn.sum(axis=-1)
             clique = layout.domain.ordered(clique)
             yield _known(model.project(clique).values, clique, np.sqrt(np.mean(np.square(drawn), axis=0)))
@@ -119,11 +154,44 @@ class FamilyModel:
 
 def _with_trees(domain: Domain, layout: Layout) -> Domain:
     """Return attributes of families with the hierarchies that they have in their own tables."""
-    trees = []
-    for table, own in zip(layout.names, (layout.parent, layout.child), strict=True):
+    trees, other = [], layout.others[0].split(".", 1)[0] if layout.others else layout.names[1]
+    tables = dict(zip((*layout.names, other), (layout.parent, layout.child, layout.child), strict=True))
+    for table, own in tables.items():
         named = ((f"{table}.{name}", tree) for name, tree in own.hierarchies.items())
         trees += [tree.recoded(name, np.arange(tree.values)) for name, tree in named if name in domain]
     return domain.with_hierarchies(*filter(None, trees)) if trees else domain
+
+
+def pairs_of(families: Families) -> tuple[np.ndarray, np.ndarray]:
+    """Return the two children of each pair: of all ordered pairs, or a child and the next one if children are in order.
+
+    If there are more than `MOST_PAIRS`, the pairs of some families are returned.
+    """
+    sizes, ordered = families.sizes, families.layout.ordered
+    number = np.maximum(sizes - 1, 0) * (1 if ordered else sizes)
+    step = -(-int(number.sum()) // MOST_PAIRS)
+    ones, others = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for size in np.unique(sizes[sizes > 1]):
+        first = families.first[sizes == size][:: max(step, 1), None]
+        i, j = np.divmod(np.arange(size * (size - 1)), size - 1)
+        j += j >= i
+        kept = j == i + 1 if ordered else np.ones(len(i), dtype=bool)
+        ones.append((first + i[kept]).ravel())
+        others.append((first + j[kept]).ravel())
+    return np.concatenate(ones), np.concatenate(others)
+
+
+def _differ(clique: Clique, layout: Layout) -> bool:
+    """Return whether a clique is of two different attributes."""
+    return len(clique) == 2 and layout.place(clique[0]) != layout.place(clique[1])
+
+
+def _of_the_first(counts: LinearMeasurement, layout: Layout) -> LinearMeasurement:
+    """Return the counts of an attribute of the second child of pairs as those of the first one, which are the same."""
+    (name,), query = counts.clique, counts.query
+    assert isinstance(query, Kron)
+    first = layout.members[layout.place(name)]
+    return LinearMeasurement(counts.values, (first,), counts.stddev, Kron({first: query.factors[name]}))
 
 
 def _spread(found: list[ChildCounts], several: bool) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -69,19 +69,19 @@ class MeasuredLengths:
         return LinearMeasurement(values.ravel(), self.clique, noise, query, "gaussian")
 
     def counts(self, families: Families, columns: Sequence[np.ndarray], scale: float) -> ChildCounts:
-        """Return what the answers say about counts of children.
+        """Return what the answers say about counts of children, or of ordered pairs of children.
 
         The counts are those of the families, plus the difference of the lengths times the ratio of counts to lengths.
         The ratio is that of the families, and its error is added to that of the noise (`RATIO_NOISE`).
 
         Args:
             families: the families of the final model.
-            columns: for each attribute, the code of each child or of its parent.
+            columns: for each attribute, the code of each child or of its parent, or of the other child of each pair.
             scale: the estimated number of families of the data, relative to these.
         """
         sides = [labels[:size] for labels, size in zip(self.groups, self._present_codes(families.layout), strict=True)]
         shape = tuple(int(labels[-1]) + 1 for labels in sides)
-        cells = np.zeros(len(families.children), dtype=np.int64)
+        cells = np.zeros(len(columns[0]), dtype=np.int64)
         for labels, column, size in zip(sides, columns, shape, strict=True):
             cells = cells * size + labels[column]
         counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape) * scale
@@ -98,8 +98,16 @@ class MeasuredLengths:
             query = Kron({self.clique[0]: np.diag(1 / each)})
             return ChildCounts(LinearMeasurement(found / each, self.clique, 1.0, query), spread)
         noise = self.stddev * math.sqrt(float(np.square(ratio).mean()))
+        if families.layout.are_alike(self.clique, self.groups):
+            noise *= math.sqrt(2)  # both orders of a pair have the same error
         query = grouping_query(self.clique, sides, [False] * len(sides))
         return ChildCounts(LinearMeasurement(found.ravel(), self.clique, noise, query), spread)
+
+    def mirrored(self, layout: Layout) -> MeasuredLengths:
+        """Return the answers about attributes of two children with the two children exchanged."""
+        one, other = (layout.place(name) for name in self.clique)
+        clique = layout.members[other], layout.others[one]
+        return replace(self, clique=clique, groups=self.groups[::-1], values=self.values.T)
 
     def _present_codes(self, layout: Layout) -> list[int]:
         """Return the number of codes of each attribute, without absent children."""

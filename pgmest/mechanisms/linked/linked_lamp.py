@@ -18,6 +18,7 @@ from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
 from pgmest.mechanisms.linked.result import LinkedResult
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.trees import family_table, put_together
+from pgmest.mechanisms.linked.workload import check_size
 from pgmest.mechanisms.linked.zeros import family_zeros
 from pgmest.mechanisms.result import OwnerOnly
 from pgmest.mechanisms.run_arguments import generators
@@ -97,7 +98,8 @@ class LinkedLAMP:
                 checkpoint for each, whose name ends in that of the table, and each run has its part of the time.
 
         Raises:
-            ArgumentError: there is no child table, or something hangs on the unit, which is not the root.
+            ArgumentError: there is no child table, something hangs on the unit, which is not the root, or the tables of
+                pairs of attributes have too many cells.
             DataError, JournalError, BudgetExceeded, LedgerError: as for `LAMP.fit`.
         """
         if not isinstance(linked, LinkedDataset):
@@ -150,6 +152,7 @@ class LinkedLAMP:
         """
         families = family_table(linked, child)
         layout = families.layout
+        check_size(layout)
         rules = FamilyRules.of(linked.rules, layout, family_zeros(linked, layout))
         mechanism = self._budgeted(layout=layout, rules=rules)
         most = max(1, linked.most(layout.names[0]))

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.linked.result import LinkedResult
 
 
+PAIRS = "pairs of "
+"""The words before the name of a table in the name of the model of pairs of its rows."""
+MOST_OF_PAIRS = 3
+"""The most attributes of a table of pairs whose error is known: pairs of attributes are measured, and the errors of
+tables of four were larger than their intervals in half of the cells that are not empty."""
+
+
 @dataclass(frozen=True, eq=False)
 class Question:
     """The arguments of `pgmest.interval`, whose attributes may be named without their table.
@@ -72,7 +79,7 @@ def table_of(result: LinkedResult, attributes: Clique, table: str | None = None)
     """
     if table is not None:
         return table
-    domains = {name: result.domain_of(name) for name in result.model.order}
+    domains = {name: result.domain_of(name) for name in result.counted}
     for name, domain in domains.items():
         if all(_candidates(one, domain) for one in attributes):
             return name
@@ -80,9 +87,23 @@ def table_of(result: LinkedResult, attributes: Clique, table: str | None = None)
         if not any(_candidates(one, domain) for domain in domains.values()):
             raise UnknownAttributeError.of(one, tuple({name: None for domain in domains.values() for name in domain}))
     raise ArgumentError(
-        f"{listed(attributes)} are not attributes of one table and its parent, and only these are estimated together: "
-        "count them in synthetic tables."
+        f"{listed(attributes)} are not attributes of one table and its parent, or of two rows of one parent, and only "
+        "these are estimated together: count them in synthetic tables."
     )
+
+
+def check_known(counted: str, attributes: Clique) -> None:
+    """Raise ArgumentError if too little is known about the error of a table of pairs of rows.
+
+    Args:
+        counted: what is counted.
+        attributes: the attributes, also those of conditions.
+    """
+    if counted.startswith(PAIRS) and len(set(attributes)) > MOST_OF_PAIRS:
+        raise ArgumentError(
+            f"the errors of {counted} are known for tables of at most {MOST_OF_PAIRS} attributes, those of given= "
+            f"included, not for {listed(attributes)}: leave some out, or take the estimate alone (`project`)."
+        )
 
 
 def full_name(name: str, domain: Domain) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import ArgumentError, at_least
-from pgmest.mechanisms.linked.questions import Question, table_of
+from pgmest.mechanisms.linked.questions import PAIRS, Question, check_known, table_of
 from pgmest.mechanisms.result import OwnerOnly, Result
 from pgmest.privacy.budgets import ApproxDP
 from pgmest.privacy.ledger import Statement
@@ -68,11 +68,14 @@ class LinkedResult:
         table, and has the answers and intervals of any model. If several child tables hang on the root, the model of
         the root is that of the first one's run.
 
+        The model of "pairs of persons" counts ordered pairs of different persons of one household, so each couple
+        twice. The second person's attributes are called "another of persons.age".
+
         Raises:
             ArgumentError: there is no such table.
         """
-        run, lower = self._run_on(table)
-        return run.children if lower else run.parents
+        run, kind = self._run_on(table)
+        return getattr(run, kind)
 
     def domain_of(self, table: str) -> Domain:
         """Return the attributes of the model of a table.
@@ -80,17 +83,25 @@ class LinkedResult:
         Raises:
             ArgumentError: there is no such table.
         """
-        run, lower = self._run_on(table)
-        return run.child_domain if lower else run.parent_domain
+        run, kind = self._run_on(table)
+        return {"parents": run.parent_domain, "children": run.child_domain, "pairs": run.pair_domain}[kind]
 
-    def _run_on(self, table: str) -> tuple[FamilyModel, bool]:
-        """Return the model of the run on a table, and whether it is the child table of that run."""
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What answers may count: rows of each table, and pairs of rows of one parent."""
+        several = [name for name, result in self.results.items() if result.model.layout.at_most > 1]
+        return (*self.model.order, *(f"{PAIRS}{name}" for name in several))
+
+    def _run_on(self, table: str) -> tuple[FamilyModel, str]:
+        """Return the model of the run on a table, and whether it is about its parents, children or pairs of them."""
         if table in self.results:
-            return self.results[table].model, True
-        for result in self.results.values():
+            return self.results[table].model, "children"
+        for name, result in self.results.items():
+            if table == f"{PAIRS}{name}" and table in self.counted:
+                return result.model, "pairs"
             if result.model.layout.names[0] == table:
-                return result.model, False
-        raise ArgumentError.of("table", table, self.model.order)
+                return result.model, "parents"
+        raise ArgumentError.of("table", table, self.counted)
 
     def interval(
         self,
@@ -104,7 +115,8 @@ class LinkedResult:
         """Return the ends of an answer, in counts of rows of one table, as `pgmest.interval`.
 
         `result.interval(("households.region", "number of persons"))` is about households,
-        `result.interval(("age", "region"))` about persons, if only persons have an age.
+        `result.interval(("age", "region"))` about persons, if only persons have an age, and
+        `result.interval(("persons.work", "another of persons.work"))` about ordered pairs of persons of one household.
 
         Args:
             query, clique, given: as for `pgmest.interval`; attributes may be named without their table where only one
@@ -114,11 +126,14 @@ class LinkedResult:
             options: as for `pgmest.interval`.
 
         Raises:
-            ArgumentError: there is no such table, or no model of all the attributes; or as for `pgmest.interval`.
+            ArgumentError: there is no such table, or no model of all the attributes; more than `MOST_OF_PAIRS` of them
+                are asked of pairs of rows; or as for `pgmest.interval`.
             QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
         """
         asked = Question.of(query, clique, given)
-        model = self.model_of(table_of(self, asked.attributes, table))
+        counted = table_of(self, asked.attributes, table)
+        check_known(counted, asked.attributes)
+        model = self.model_of(counted)
         return model.interval(*asked.named(model.domain), **options)
 
     def uncertainty(
@@ -131,7 +146,9 @@ class LinkedResult:
     ) -> Uncertainty:
         """Return the standard errors of an answer; arguments and errors as for `interval`."""
         asked = Question.of(query, clique, given)
-        model = self.model_of(table_of(self, asked.attributes, table))
+        counted = table_of(self, asked.attributes, table)
+        check_known(counted, asked.attributes)
+        model = self.model_of(counted)
         return model.uncertainty(*asked.named(model.domain))
 
     def project(self, attributes: Iterable[str] | str, *, table: str | None = None) -> Factor:

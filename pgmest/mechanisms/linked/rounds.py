@@ -32,6 +32,8 @@ Maker = Callable[[Evidence], Families]
 """A function that makes families that fit evidence."""
 LEAST_FAMILIES, MOST_FAMILIES = 2_000, 20_000
 """The smallest and the largest number of families of the first model."""
+MOST_CHILDREN = 200_000
+"""The largest number of children of the first model: noise in the numbers of children can make millions of them."""
 
 
 @dataclass(eq=False)
@@ -84,6 +86,7 @@ class LinkedEvidence:
             return generator.choice(codes, size, p=weights / weights.sum())
 
         parents = np.stack([drawn(name, layout.domain[name], count) for name in layout.parents], axis=1)
+        parents = parents[: max(1, int(np.searchsorted(np.cumsum(parents[:, -1]), MOST_CHILDREN, side="right")))]
         number = int(parents[:, -1].sum())
         children = [drawn(n, size, number) for n, size in zip(layout.members, layout.child.shape, strict=True)]
         inside = np.stack(children, axis=1) if children else np.zeros((number, 0), dtype=np.int64)

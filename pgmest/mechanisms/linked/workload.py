@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
+from pgmest.errors import ArgumentError, listed
 from pgmest.mechanisms.linked.families import Layout
 from pgmest.tables.domain import Clique
 
+MOST_CELLS = 20_000_000
+"""The most cells of all tables of pairs together, each of which a run keeps in memory several times."""
 IMPORTANCE = {"number": 2.0, "above": 2.5, "between": 1.0, "inside": 1.0, "across": 1.0}
 """The importance of the number of children, and of all tables together of a parent, of a parent and a child, of a
 child, and of two children."""
 SMALL_BUDGET = {**IMPORTANCE, "above": 1.0}
 """The importance if the budget is small (`pgmest.mechanisms.lamp.small_budgets`): few tables are measured then."""
+
+
+def check_size(layout: Layout) -> None:
+    """Raise ArgumentError if the tables of a workload have more than `MOST_CELLS` cells."""
+    domain = layout.domain
+    cells = sum(domain.size(clique) for clique in family_workload(layout))
+    if cells > MOST_CELLS:
+        name = max((*layout.parents, *layout.members), key=lambda one: domain[one])
+        raise ArgumentError(
+            f"the tables of pairs of attributes of {listed(layout.names)} have {cells:,} cells, more than "
+            f"{MOST_CELLS:,}, mostly for '{name}' with {domain[name]:,} values: make its bins wider, list fewer "
+            "values, or lower at_most."
+        )
 
 
 def family_workload(layout: Layout, small: bool = False) -> dict[Clique, float]:

@@ -123,7 +123,7 @@ def _at_most(join: Join) -> Iterator[str]:
     limit = next(k for k in range(1, most + 1) if np.mean(join.sizes <= k) >= WHOLE)
     kept = percent_text(np.minimum(join.sizes, limit).sum(), join.sizes.sum())
     yield f"{PRIVATE_MARK}: A ROW OF {parent} HAS UP TO {most:,} ROWS; THIS LIMIT KEEPS {kept} OF ALL."
-    yield "#   Say how many rows are plausible: more of them need more noise, fewer lose rows."
+    yield "#   Say how many rows are plausible: rows beyond that many do not count."
     yield f"at_most: {limit}"
 
 

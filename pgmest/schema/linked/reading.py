@@ -16,6 +16,8 @@ from pgmest.schema.notation import SchemaNode
 from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema
 from pgmest.schema.schema_parts import file_options
 
+MOST_ROWS = 10_000
+"""The largest `at_most` of a table: numbers of rows are codes of an attribute, of which tables are measured."""
 FIELDS = ("key", "parent", "at_most", "order", "columns", "constraints", "within", "file", "frame")
 
 
@@ -123,6 +125,11 @@ def _part(
     if parent is not None and "at_most" not in fields:
         node.fail(f"needs 'at_most:', how many rows of one row of '{parent}' count.")
     at_most = fields["at_most"].integer(1) if parent is not None else 0
+    if at_most > MOST_ROWS:
+        fields["at_most"].fail(
+            f"must be at most {MOST_ROWS:,}, not {at_most:,}: how many rows of '{parent}' have each number of rows is "
+            "measured. Say how many are plausible; rows beyond them do not count."
+        )
     link = link if parent is not None else ()
     columns, computed = _columns(name, fields, parents)
     schema = _flat(node, fields, columns)

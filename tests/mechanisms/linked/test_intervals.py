@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.errors import ArgumentError, UnknownAttributeError
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked import family_model as module
 from pgmest.mechanisms.linked.families import Families
-from pgmest.mechanisms.linked.family_model import FamilyModel
+from pgmest.mechanisms.linked.family_model import FamilyModel, pairs_of
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.result import LinkedResult
 from pgmest.models.files import load
@@ -111,8 +113,87 @@ def test_lengths_without_noise_say_the_true_counts_of_children(averaged: bool) -
         assert np.allclose(values, whole.ravel())
 
 
-def test_intervals_hold_for_both_levels() -> None:
-    held: dict[str, list[float]] = {"households": [], "persons": []}
+@pytest.mark.parametrize("averaged", [False, True])
+def test_lengths_without_noise_say_the_true_counts_of_pairs(averaged: bool) -> None:
+    families = random_families(np.random.default_rng(1), 300, 4)
+    one, other = pairs_of(families)
+    layout, a, b = families.layout, families.children[:, 0], families.children[:, 1]
+    assert sorted(zip(one, other, strict=True)) == [
+        (i, j)
+        for start, size in zip(families.first, families.sizes, strict=True)
+        for i, j in itertools.permutations(range(start, start + size), 2)
+    ]
+    for clique, columns in [
+        (("persons.a", "another of persons.a"), (a[one], a[other])),
+        (("persons.a", "another of persons.b"), (a[one], b[other])),
+        (("persons.b", "another of persons.a"), (b[one], a[other])),
+    ]:
+        groups = tuple(np.arange(layout.domain[name]) for name in clique)
+        table = families.tables(clique, groups)[int(averaged)]
+        answer = MeasuredLengths(clique, groups, table, 1e-6, averaged)
+        shape = [size - 1 for size in table.shape]
+        counts = np.zeros(shape)
+        np.add.at(counts, columns, 1)
+        assert np.allclose(answer.counts(families, columns, 1.0).measurement.values, counts.ravel())
+        if clique[0][-1] != clique[1][-1]:
+            turned = answer.mirrored(layout)
+            assert turned.clique == (f"persons.{clique[1][-1]}", f"another of persons.{clique[0][-1]}")
+            assert np.allclose(turned.counts(families, columns[::-1], 1.0).measurement.values, counts.T.ravel())
+
+
+def test_pairs_of_children_in_order_are_those_of_a_child_and_the_next_one() -> None:
+    made = random_families(np.random.default_rng(1), 300, 4)
+    families = Families(replace(made.layout, ordered=True), made.parents, made.children)
+    layout, (one, other) = families.layout, pairs_of(families)
+    last = (made.first + made.sizes - 1)[made.sizes > 0]
+    assert np.array_equal(np.sort(one), np.setdiff1d(np.arange(len(made.children)), last))
+    assert np.array_equal(other, one + 1)
+    for clique, columns in [
+        ((layout.others[0],), (families.children[other, 0],)),
+        ((layout.members[0], layout.others[1]), (families.children[one, 0], families.children[other, 1])),
+    ]:
+        groups = tuple(np.arange(layout.domain[name]) for name in clique)
+        answer = MeasuredLengths(clique, groups, families.tables(clique, groups)[0], 1e-6, False)
+        measurement = answer.counts(families, columns, 1.0).measurement
+        counts = np.zeros([layout.domain[name] - 1 for name in clique])
+        np.add.at(counts, columns, 1)
+        values = measurement.values
+        if len(clique) == 1:
+            assert measurement.query is not None
+            values = values / np.diag(measurement.query.matrices[0].matrix())
+        assert np.allclose(values, counts.ravel())
+    model = FamilyModel(families, (), (), 300.0, 1.0)
+    assert model.pairs.total == len(one)
+    assert "next of persons.a" in model.pair_domain
+
+
+def test_pairs_are_counted_in_both_orders_and_no_more_of_them_than_fit(
+    result: LinkedResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = result.project(("persons.age", "another of persons.age"))
+    assert np.allclose(table.values, table.values.T)
+    sizes = result.sample().sizes("persons")
+    scale = result.model_of("households").total / len(sizes)
+    assert table.values.sum() == pytest.approx((sizes * (sizes - 1)).sum() * scale)
+    low, high = result.interval(("persons.age", "another of persons.age"), given={"r": 1})
+    assert low.values.shape == (5, 5)
+    with pytest.raises(ArgumentError, match="at most 3 attributes"):
+        result.interval(("persons.age", "another of persons.age"), given={"r": 1, "another of persons.code": 2})
+    assert (low.values <= high.values).all()
+    monkeypatch.setattr(module, "MOST_PAIRS", 100)
+    families = result.results["persons"].model.families
+    some = pairs_of(families)[0]
+    assert 50 < len(some) < 250
+    few = FamilyModel(families, (), (), result.model_of("households").total, 1.0)
+    assert few.pairs.total == pytest.approx(table.values.sum())
+    with pytest.raises(ArgumentError, match="name the table"):
+        result.interval("age", table="pairs of persons")
+    with pytest.raises(ArgumentError, match="pairs of persons"):
+        result.interval("age", table="pairs")
+
+
+def test_intervals_hold_for_all_levels() -> None:
+    held: dict[str, list[float]] = {"households": [], "persons": [], "pairs of persons": []}
     for seed in range(5):
         linked = _dependent(seed)
         answers = fitted(linked, 2.0, seed + 10)
@@ -146,7 +227,12 @@ def _exact(linked: LinkedDataset, table: str) -> Dataset:
         return Dataset.from_codes([region, sizes], domain)
     owners, persons = linked.units("persons"), linked.tables["persons"].dataset
     columns = [region[owners], sizes[owners], persons.column("age"), persons.column("work")]
-    return Dataset.from_codes(columns, {**domain, "persons.age": 4, "persons.work": 2})
+    domain |= {"persons.age": 4, "persons.work": 2}
+    if table == "persons":
+        return Dataset.from_codes(columns, domain)
+    one, other = np.nonzero((owners[:, None] == owners) & ~np.eye(len(owners), dtype=bool))
+    both = [*(np.asarray(column)[one] for column in columns), *(np.asarray(column)[other] for column in columns[2:])]
+    return Dataset.from_codes(both, {**domain, "another of persons.age": 4, "another of persons.work": 2})
 
 
 @pytest.mark.parametrize(
@@ -162,7 +248,7 @@ def test_intervals_of_degenerate_tables_are_finite(
     sizes: np.ndarray, parent: dict[str, int], child: dict[str, int], at_most: int
 ) -> None:
     answers = fitted(households(sizes, parent, child, at_most))
-    for table in ("households", "persons"):
+    for table in answers.counted:
         for name in answers.domain_of(table):
             low, high = answers.interval(name, table=table)
             assert np.all(low.values >= 0)
@@ -183,6 +269,8 @@ def test_trees_have_intervals_of_each_table_with_its_parent() -> None:
     assert answers.interval(("kind", "number of diagnoses")).high.values.shape == (3, 3)
     with pytest.raises(ArgumentError, match="one table and its parent"):
         answers.interval(("sex", "code"))
+    with pytest.raises(ArgumentError, match="two rows of one parent"):
+        answers.interval(("kind", "another of diagnoses.code", "number of visits"))
 
 
 def test_a_model_of_no_families_has_a_total_of_zero() -> None:
@@ -191,3 +279,4 @@ def test_a_model_of_no_families_has_a_total_of_zero() -> None:
     model = FamilyModel(none, (), (), 0.0, 1.0)
     assert model.children.total == 0.0
     assert model.parents.total == 0.0
+    assert model.pairs.total == 0.0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,9 @@ from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import Exactly
 from pgmest.errors import ArgumentError, LedgerError
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked.lengths import MeasuredLengths
+from pgmest.mechanisms.linked.rounds import MOST_CHILDREN, LinkedEvidence
+from pgmest.mechanisms.linked.trees import family_table
 from pgmest.privacy import Curator, Rho
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
@@ -171,7 +177,24 @@ def test_what_cannot_be_protected_is_refused() -> None:
     linked = households(SIZES, {"r": 3}, {"a": 5}, 4)
     with pytest.raises(ArgumentError):
         LinkedLAMP()
+    with pytest.raises(ArgumentError, match=r"'persons\.a' with 1,000,001 values: make its bins wider"):
+        fitted(households([1, 2], {"r": 3}, {"a": 1_000_000}, 4))
     with pytest.raises(ArgumentError, match="single table"):
         fitted(LinkedDataset({"households": linked.tables["households"]}))
     with pytest.raises(ArgumentError):
         fitted(linked.tables["persons"].dataset)  # type: ignore[arg-type]
+
+
+def test_a_large_limit_does_not_make_a_first_model_of_millions() -> None:
+    linked = households(SIZES[:30], {"r": 2}, {"a": 3}, 4)
+    persons = replace(linked.tables["persons"], at_most=3000)
+    layout = family_table(LinkedDataset({**linked.tables, "persons": persons}), "persons").layout
+    curator: Any = SimpleNamespace(measurements=[])
+    evidence = LinkedEvidence(layout, curator)
+    for name in layout.domain:
+        values = np.ones(layout.domain[name])
+        evidence.lengths.append(MeasuredLengths((name,), (np.arange(len(values)),), values, 1.0, False))
+    evidence.start(np.random.default_rng(0))
+    assert evidence.families is not None
+    assert 100_000 < len(evidence.families.children) <= MOST_CHILDREN
+    assert evidence.families.sizes.sum() == len(evidence.families.children)

@@ -80,6 +80,7 @@ CHANGES = [
     ),
     ("at_most: 4\n", "\n", "table 'persons' needs 'at_most:'"),
     ("at_most: 4\n", "at_most: 0\n", "at_most must be a whole number of at least 1"),
+    ("at_most: 4\n", "at_most: 1000000\n", "must be at most 10,000, not 1,000,000"),
     ("parent: households", "parent: houses", "'houses', which is no table"),
     ("parent: households\n", "\n", "households, persons have none"),
     ("    key: hid\n    columns", "    key: hid\n    at_most: 3\n    columns", "add parent:"),
