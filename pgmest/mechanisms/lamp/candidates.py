@@ -188,7 +188,7 @@ def unscored_candidate(
         total: The number of records.
         noise_model: The noise of a share.
     """
-    cells, means = _kinds(histograms, total)
+    cells, means = kinds_of_cells(histograms, total)
     shape = tuple(round(number.sum()) for number, _ in histograms)
     errors = expected_errors(cells, means, np.asarray(noise_model.interaction_precision(SHARE_GRID, shape)))
     return CandidateMarginal(clique, convex(errors), np.full(len(SHARE_GRID), level))
@@ -240,7 +240,7 @@ def table_candidate(
         views: The queries of the workload; the error is their weighted mean.
     """
     levels = range(len(histograms)) if earlier is None else [earlier[0]]
-    cells = [_kinds(sides, total) for sides in histograms]
+    cells = [kinds_of_cells(sides, total) for sides in histograms]
     chances = [MEAN_ABSOLUTE * float(number @ sampling_spread(means)) for number, means in cells]
     cases = [
         SystematicDependence.of(
@@ -372,7 +372,7 @@ def memberships(labels: np.ndarray) -> np.ndarray:
     return member
 
 
-def _kinds(sides: Sequence[tuple[np.ndarray, np.ndarray]], total: float) -> tuple[np.ndarray, np.ndarray]:
+def kinds_of_cells(sides: Sequence[tuple[np.ndarray, np.ndarray]], total: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the number and mean of the cells of each kind in a table of independent attributes."""
     cells, means = sides[0]
     for number, other in sides[1:]:

@@ -106,7 +106,7 @@ class Forecast:
     unscored: bool = False
     _kinds: dict[tuple[int, ...], TableKind] = field(default_factory=dict)
     _leasts: dict[tuple[tuple[int, ...], float, float], float] = field(default_factory=dict)
-    _insides: dict[tuple[tuple[int, ...], float], float] = field(default_factory=dict)
+    _variances: dict[tuple[tuple[int, ...], float], float] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> dict[Clique, float]:
@@ -253,31 +253,37 @@ class Forecast:
 
     def _expected(self, clique: Clique, candidate: CandidateMarginal, share: float) -> ExpectedTable:
         """Return the error to expect of a table that is measured with a share of the budget."""
-        kind, noise_model = self.kind(clique), self.first.noise_model
+        kind, importance = self.kind(clique), self.tables[clique]
         shape = kind.shape(candidate.level(share))
         own, parts = self._left(candidate, share), [self.one_way[name] for name in clique]
         error, worst = math.hypot(own, *(p.error for p in parts)), math.hypot(own, *(p.worst for p in parts))
-        width = NORMAL_95 / math.sqrt(max(float(noise_model.interaction_precision(share, shape)), 1e-300))
         certain = self.unscored or clique in self.ahead
-        inside = kind.inside(candidate.level(share), STRONG) if certain else self._inside(kind, self.tables[clique])
-        width = math.hypot(width, NORMAL_95 * inside)
+        own = self._variance(kind, candidate, share, STRONG) if certain else self._typical_variance(kind, importance)
+        width = NORMAL_95 * math.sqrt(own)
         width = math.hypot(width, *(p.half_width * self._frequent({*clique} - {*p.clique}) for p in parts))
         sizes = sorted(clique, key=self.first.domain.__getitem__)
         groups = tuple(shape[sizes.index(name)] for name in clique)
         cells = math.prod(self.first.domain[name] for name in clique)
         return ExpectedTable(clique, cells, groups, share, min(1.0, error), width, min(1.0, worst))
 
-    def _inside(self, kind: TableKind, importance: float) -> float:
-        """Return the standard error of a cell inside groups, in counts, over the dependences that are measured."""
+    def _typical_variance(self, kind: TableKind, importance: float) -> float:
+        """Return the variance of a frequent cell, in counts, over the dependences at which a table is measured."""
         key = kind.sizes, importance
-        if key not in self._insides:
-            squares = []
-            for dependence in DEPENDENT:
+        if key not in self._variances:
+            least = self.least(kind, importance)
+            found = []
+            for dependence in [each for each in DEPENDENT if each >= least] or [max(DEPENDENT)]:
                 candidate = kind.candidate((class_of(dependence),))
-                level = candidate.level(max(self.share_of(candidate, importance), SHARE_GRID[1]))
-                squares.append(kind.inside(level, dependence) ** 2)
-            self._insides[key] = math.sqrt(float(np.mean(squares)))
-        return self._insides[key]
+                share = max(self.share_of(candidate, importance), SHARE_GRID[1])
+                found.append(self._variance(kind, candidate, share, dependence))
+            self._variances[key] = float(np.mean(found))
+        return self._variances[key]
+
+    def _variance(self, kind: TableKind, candidate: CandidateMarginal, share: float, dependence: float) -> float:
+        """Return the variance of a frequent cell, in counts, of a table that is measured with a share of the budget."""
+        level = candidate.level(share)
+        precision = max(float(self.first.noise_model.interaction_precision(share, kind.shape(level))), 1e-300)
+        return 1 / precision + kind.inside(level, dependence) ** 2 + kind.shrunk(level, dependence, precision) ** 2
 
     def _left(self, candidate: CandidateMarginal, share: float) -> float:
         """Return the expected error (total variation) of a candidate that is measured with a share of the budget."""

@@ -11,13 +11,15 @@ from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.emphasis import STRONG
 from pgmest.mechanisms.lamp.candidates import (
     DEVIATION,
+    FEW_CELLS,
     CandidateMarginal,
     NoiseModel,
+    kinds_of_cells,
     magnitude_histogram,
     table_candidate,
     unscored_candidate,
 )
-from pgmest.mechanisms.lamp.dependence import Dependence
+from pgmest.mechanisms.lamp.dependence import Dependence, sampling_spread
 from pgmest.mechanisms.lamp.emphasis import VISIBLE, sampling_error
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
@@ -130,6 +132,27 @@ class TableKind:
         seen = Dependence(VISIBLE * systematic, systematic)
         scale = seen.left_within(level, COARSE_LEVEL) / (MEAN_ABSOLUTE * spread)
         return math.sqrt(chance + scale**2 * total(1 + 2 * DEVIATION[False]))
+
+    def shrunk(self, level: int, dependence: float, precision: float) -> float:
+        """Return the standard error of a cell, in counts, from dependence that shrinkage takes off rare cells.
+
+        It is the root mean square over the records. Deviations of a row add to zero, so that frequent cells lack what
+        rare ones lost: the lost deviations are taken to have the shape of the dependence.
+
+        Args:
+            level: The level of the groups.
+            dependence: The dependence of the table (total variation from independence).
+            precision: The inverse of the variance of the noise in a cell.
+        """
+        cells, means = kinds_of_cells(self.sides[level], self.records)
+        power = DEVIATION[math.prod(self.shape(level)) <= FEW_CELLS]
+        systematic = 2 * self.records * min(dependence, self.most)
+        hidden = Dependence(VISIBLE * systematic, systematic).left_within(level, COARSE_LEVEL)
+        shown = systematic if self.finest[level] else math.sqrt(max(0.0, systematic**2 - hidden**2))
+        deviations = shown * means**power / (MEAN_ABSOLUTE * float(cells @ means**power))
+        squares = (np.square(deviations) + np.square(sampling_spread(means))) * precision
+        lost = float(cells @ (deviations / (1 + squares))) / max(float(cells @ deviations), 1e-300)
+        return lost * math.sqrt(float((cells * means) @ np.square(deviations)) / self.records)
 
     def candidate(self, places: tuple[int, ...], visible: float = VISIBLE) -> CandidateMarginal:
         """Return the candidate for a table whose dependence is one of some equally likely `CLASSES`.

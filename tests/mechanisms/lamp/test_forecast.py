@@ -13,7 +13,7 @@ import pgmest as pg
 from experiments.data import load
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms import LAMP
-from pgmest.mechanisms.lamp.candidates import DEVIATION
+from pgmest.mechanisms.lamp.candidates import DEVIATION, SHARE_GRID
 from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.emphasis import VISIBLE
 from pgmest.mechanisms.lamp.groups import nested_groups
@@ -141,15 +141,53 @@ def test_the_error_inside_groups_is_that_of_the_whole_table(sizes, dependence):
             assert found == pytest.approx(math.sqrt(np.mean(squares)), rel=0.25, abs=1e-3)
 
 
+@pytest.mark.parametrize("sizes", [(40, 9), (3, 4), (4, 5, 12)], ids=str)
+def test_what_rare_cells_lose_is_missing_in_frequent_ones(sizes):
+    """Over codes, cell by cell: the lost share of all deviations, times the deviations' mean over the records."""
+    records, dependence, precision = 20_000.0, 0.1, 1 / 60.0**2
+    kind = forecast(dict(zip("abc", sizes, strict=False)), int(records), epsilon=1.0).kind_of(sizes)
+    table = reduce(np.multiply.outer, [typical_counts(size, 1.0) for size in kind.sizes])
+    shape = table ** DEVIATION[table.size <= 64]
+    deviations = 2 * records * dependence * shape / (MEAN_ABSOLUTE * shape.sum())
+    kept = 1 - 1 / (1 + precision * (deviations**2 + records * table))
+    lost = ((1 - kept) * deviations).sum() / deviations.sum()
+    level = kind.finest.index(True)
+    expected = lost * math.sqrt(float((table * deviations**2).sum()))
+    assert kind.shrunk(level, dependence, precision) == pytest.approx(expected, rel=0.1)
+    assert kind.shrunk(level, 0.0, precision) == 0.0
+    assert kind.shrunk(level, dependence, 1e9) < 1e-3 * expected
+
+
 def test_pairs_of_many_values_are_less_certain_inside_their_groups():
-    """Without groups, or where all pairs are measured over codes, the interval is that of the noise."""
+    """A pair is less certain than noise makes it, and without groups by what shrinkage takes off alone."""
     few, many = (forecast({f"x{i}": size for i in range(6)}, 30_000, epsilon=1.0) for size in (2, 60))
     for found, inside in ((few, False), (many, True)):
-        table = found.if_measured(("x0", "x1"))
-        share = max(table.share, 1e-300)
-        noise = 1.96 / math.sqrt(float(found.first.noise_model.interaction_precision(share, table.groups)))
-        assert table.half_width > noise
-        assert (found._inside(found.kind(("x0", "x1")), 1.0) > 1.0) == inside
+        kind, pair = found.kind(("x0", "x1")), ("x0", "x1")
+        candidate, share = kind.candidate((len(CLASSES) - 3,)), found.if_measured(pair).share
+        level = candidate.level(share)
+        precision = float(found.first.noise_model.interaction_precision(share, kind.shape(level)))
+        variance = found._variance(kind, candidate, share, 0.18) - 1 / precision
+        shrunk = kind.shrunk(level, 0.18, precision) ** 2
+        assert variance == pytest.approx(shrunk + kind.inside(level, 0.18) ** 2)
+        assert (kind.inside(level, 0.18) > 1.0) == inside
+        assert found.if_measured(pair).half_width > 1.96 / math.sqrt(precision)
+
+
+def test_dependences_that_are_not_worth_their_cost_do_not_widen_intervals():
+    found = forecast({f"x{i}": 8 for i in range(12)}, 20_000, epsilon=0.5)
+    pair = ("x0", "x1")
+    kind, importance = found.kind(pair), found.tables[pair]
+    least = found.least(kind, importance)
+    assert TYPICAL[0.5] < least
+    variances = {}
+    for dependence in (TYPICAL[level] for level in (0.5, 0.75, 0.9, 0.95)):
+        candidate = kind.candidate((int(np.abs(CLASSES - dependence).argmin()),))
+        share = max(found.share_of(candidate, importance), SHARE_GRID[1])
+        variances[dependence] = found._variance(kind, candidate, share, dependence)
+    worth = [variance for dependence, variance in variances.items() if dependence >= least]
+    assert 0 < len(worth) < len(variances)
+    assert found._typical_variance(kind, importance) == pytest.approx(np.mean(worth))
+    assert np.mean(worth) < np.mean(list(variances.values()))
 
 
 def test_even_values_are_the_worst_case():
