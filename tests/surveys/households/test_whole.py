@@ -19,10 +19,8 @@ def keepable(matrix, weights):
     """Return whether some rounding of the weights up or down keeps all sums, rounded up or down."""
     low, high = np.floor(matrix.T @ weights + 1e-6), np.ceil(matrix.T @ weights - 1e-6)
     choices = [sorted({np.floor(weight + 1e-6), np.ceil(weight - 1e-6)}) for weight in weights]
-    return any(
-        np.all((low <= matrix.T @ np.array(counts)) & (matrix.T @ np.array(counts) <= high))
-        for counts in itertools.product(*choices)
-    )
+    sums = np.array(list(itertools.product(*choices))) @ matrix
+    return bool(np.all((low <= sums) & (sums <= high), axis=1).any())
 
 
 @settings(max_examples=40)
