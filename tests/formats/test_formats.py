@@ -17,7 +17,8 @@ import pytest
 import pgmest as pg
 from pgmest.errors import FileFormatError
 from pgmest.models import archive
-from pgmest.privacy.dataset_ledger import DatasetLedger, adopt_file
+from pgmest.privacy.adoption import adopt_file
+from pgmest.privacy.dataset_ledger import DatasetLedger
 from tests.formats.written import MODELS, answers_of, paid_run
 
 FOLDERS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "answers.json").is_file())

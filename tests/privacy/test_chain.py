@@ -11,8 +11,8 @@ import pytest
 import pgmest as pg
 from pgmest.errors import BudgetExceeded, JournalError
 from pgmest.privacy import Curator, Rho, locks
+from pgmest.privacy.adoption import adopt_file
 from pgmest.privacy.chain import ChainedFile, adopt
-from pgmest.privacy.dataset_ledger import adopt_file
 from pgmest.privacy.journal import FORMAT, NAME, UNPAID, VERSION, Journal
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})

@@ -16,7 +16,7 @@ import pgmest as pg
 from pgmest.errors import BudgetExceeded, JournalError, LedgerError
 from pgmest.mechanisms import Independent
 from pgmest.privacy import Curator, DatasetLedger, Rho
-from pgmest.privacy.dataset_ledger import adopt_file
+from pgmest.privacy.adoption import adopt_file
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 3, (50, 3)), {"a": 3, "b": 3, "c": 3})
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
