@@ -35,7 +35,7 @@ class LinkedTable:
         structural_zeros: the attributes of combinations that cannot occur in a row -> a boolean table, True where
             impossible; public, as `pgmest.estimate` takes them.
         ordered: whether the rows of one parent row are in an order that means something, such as visits of a patient.
-        order_by: the attribute whose codes never fall in this order, such as a date; None if there is none.
+        order_by: the attribute whose codes never fall in this order, such as a date; None without one.
 
     Raises:
         ArgumentError: `parent`, `parent_rows` and `at_most` are not all given or all None, or `at_most` is below 1.

@@ -123,7 +123,7 @@ class Facts:
         Args:
             domain: the attributes.
             functions: attribute -> the attribute that determines it, and its code for each code of that attribute.
-            cliques: the cliques. If none has such a table, the facts are returned as they are.
+            cliques: the cliques. If no clique has such a table, the facts are returned as they are.
         """
         if any(set(self.clique) <= set(clique) for clique in cliques):
             return self

@@ -61,7 +61,7 @@ class BudgetPlan:
         tables: The error to expect of each pair and triple of the workload if it is measured.
         by_level: The same of attributes, pairs and triples at coarser levels of hierarchies.
         likely: The least and the largest number of tables that are likely to be measured.
-        likely_error: The expected error of these tables on average; None if there are none.
+        likely_error: The expected error of these tables on average; None without any.
         score_stddev: The standard deviation of the noise in a score (total variation).
         emphasized: The tables that matter (`pgmest.workloads.emphasized`).
         ahead: The emphasized tables that are certainly measured, since the budget can carry them.

@@ -238,7 +238,7 @@ class Forecast:
 
     @cached_property
     def likely_error(self) -> float | None:
-        """The expected error of the tables that are likely to be measured, on average; None if there are none.
+        """The expected error of the tables that are likely to be measured, on average; None without any.
 
         The noisier the scores, the more the choice is luck. So the error lies between that of the tables that the
         forecast chooses and that of all tables that can be worth measuring, by the reliability of a score.
@@ -298,7 +298,7 @@ class Forecast:
     def _price(self) -> float:
         """The gain (in counts, for importance 1) for which another share of the budget is worth its cost.
 
-        It is the median over the tables that are likely to be measured; 0 if there are none.
+        It is the median over the tables that are likely to be measured; 0 without any.
         """
         measured = [each for each in self.chosen.items() if len(each[0]) > 1 and each[0] not in self.ahead]
         gains = [_gain(candidate, share) * self.tables[clique] for clique, (candidate, share) in measured]

@@ -54,7 +54,7 @@ class PossibleCells:
 
         Args:
             domain: The attributes.
-            rules: All rules; None is returned if there are none.
+            rules: All rules; None is returned without any.
             max_megabytes: The size limit of models.
         """
         if not rules:

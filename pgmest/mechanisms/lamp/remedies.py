@@ -50,10 +50,10 @@ class TooWeak:
     Attributes:
         clique: The attributes.
         cells: The number of cells.
-        least: The least dependence that is worth its cost if neighboring values depend alike; None if there is none.
+        least: The least dependence that is worth its cost if neighboring values depend alike; None without one.
         detailed: Whether the next two were computed, which is done for a few tables.
         budget: The budget that would carry the table, in words; None if no reasonable budget would.
-        values: The largest number of values of its attributes that the budget can carry; None if there is none.
+        values: The largest number of values of its attributes that the budget can carry; None without one.
     """
 
     clique: Clique

@@ -36,7 +36,7 @@ class Layout:
         names: the names of the two tables.
         at_most: the public limit of the number of children.
         ordered: whether the children of a family are in an order that means something.
-        rising: the attribute of a child whose codes never fall in this order; None if there is none.
+        rising: the attribute of a child whose codes never fall in this order; None without one.
     """
 
     parent: Domain

@@ -210,7 +210,7 @@ def _known(table: np.ndarray, clique: Clique, stddev: np.ndarray) -> LinearMeasu
 
 
 def _model(rows: np.ndarray, domain: Domain, total: float) -> SupportModel:
-    """Return the model of rows of codes, or of a single row if there are none."""
+    """Return the model of rows of codes, or of a single row without any."""
     columns = list(np.ascontiguousarray((rows if len(rows) else np.zeros((1, len(domain)), dtype=np.int64)).T))
     data = Dataset.from_codes(columns, domain)
     return SupportModel(Support(data), CliqueVector.zeros(domain, []), total)

@@ -115,7 +115,7 @@ def _turns(size, ordered):
 
 @inlined
 def _other(first, size, i, turn, ordered):
-    """Return another child that is paired with child i of a family; -1 if there is none before or after it."""
+    """Return another child that is paired with child i of a family; -1 without one before or after it."""
     if not ordered:
         return _partner(first, size, i, turn)
     j = i + 2 * turn - 1
@@ -263,7 +263,7 @@ def violations(g, first, sizes, parents, children, counted, among, limits, compa
         limits: the least and the largest number of each rule about numbers.
         compared: for each rule that compares, its attribute and the attribute whose codes are compared.
         allowed: for each rule that compares, the pairs of codes that may stand together.
-        rising: the attribute whose codes never fall from one child to the next; -1 if there is none.
+        rising: the attribute whose codes never fall from one child to the next; -1 without one.
         bars: for each table of impossible combinations, its first cell in `barred`, and for each of its attributes
             whether it is a child's, its place, and the step of its codes; shape (tables, 1 + 3 * attributes), -1 for
             no attribute.

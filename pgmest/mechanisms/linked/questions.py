@@ -110,7 +110,7 @@ def full_name(name: str, domain: Domain) -> str:
     """Return the attribute of a domain that is called `name`, or "TABLE.name" of the only table that has it.
 
     Raises:
-        UnknownAttributeError: there is none.
+        UnknownAttributeError: no attribute has the name.
         ArgumentError: there are several.
     """
     found = _candidates(name, domain)

@@ -1,4 +1,4 @@
-"""What holds in every family, as arrays for the kernels, and the repair of families in which it does not hold."""
+"""The rules that hold in every family, as arrays for the kernels, and the repair of families that break them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.zeros import Zeros, barred_attributes, barred_cells
 
 SPARE = 50
-"""The number of random families that stand in if all are broken."""
+"""The number of random families that replace families if all are broken."""
 HIGHER, LOWER = 1, 2
 """The marks of the codes of the higher and of the lower children of a rule that compares."""
 
@@ -30,7 +30,7 @@ class FamilyRules:
         limits: the least and the largest number of each rule about numbers.
         compared: the attribute and the compared attribute of each rule that compares.
         allowed: the pairs of codes that may stand together, for each rule that compares.
-        rising: the attribute whose codes never fall from one child to the next; -1 if there is none.
+        rising: the attribute whose codes never fall from one child to the next; -1 without one.
         bars, barred: the impossible combinations with children's codes.
         zeros: all impossible combinations of a parent and a child, over the attributes of the layout.
         inside: the children's attributes of impossible combinations.

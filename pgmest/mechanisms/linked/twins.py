@@ -1,4 +1,4 @@
-"""What the tables of one child say about another child of the same family, which has a similar distribution."""
+"""Tables of another child of a family that follow from those of one child, which has a similar distribution."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool 
 
 
 def _numbers_of(part: TableSchema, pieces: list[Values]) -> np.ndarray:
-    """Return the number of each value of the column that orders a table; NaN where there is none."""
+    """Return the number of each value of the column that orders a table; NaN without one."""
     column = next((one for one in part.schema.described if one.name == part.order), None)
     found = [np.empty(0)]
     for values in pieces:

@@ -55,7 +55,7 @@ class TableSchema:
 
     @property
     def order_by(self) -> str | None:
-        """The attribute whose codes never fall from row to row of one parent row; None if there is none."""
+        """The attribute whose codes never fall from row to row of one parent row; None without one."""
         return self.order if self.order in self.schema.domain else None
 
     @property
