@@ -64,6 +64,7 @@ class Entry:
         because: why ours differs, or cannot be; a function where it names numbers of ours. It is shown only then:
             nothing is added to "reproduced". It begins with `NOT_FOUND` where the causes that were tested are refuted.
         tested: the test, "path::name", or the command, "python -m ...", that shows that this is the cause, or is not.
+        lacking: what is known, and what the missing runs would take, where there is no result.
     """
 
     item: str
@@ -73,6 +74,7 @@ class Entry:
     file: str
     because: Because = ""
     tested: str = ""
+    lacking: Because = ""
 
     def outcome(self) -> Outcome | None:
         """Ours, or None where there is no result yet or cannot be one."""
@@ -97,16 +99,12 @@ class Entry:
         kind = self.kind()
         if kind == DIFFERS:
             return f"{DIFFERS}: {self._cause()}"
-        return f"{CANNOT_BE}: {self.reason()}" if kind == CANNOT_BE else kind
+        said = {CANNOT_BE: self.because, NOT_TRIED: self.lacking}.get(kind, "")
+        return f"{kind}: {text}" if (text := _said(said)) else kind
 
     def reason(self) -> str:
         """Why ours differs, or cannot be; empty where the results that would say it are not there."""
-        if isinstance(self.because, str):
-            return self.because
-        try:
-            return self.because()
-        except (FileNotFoundError, KeyError):
-            return ""
+        return _said(self.because)
 
     def has_cause(self) -> bool:
         """Whether there is a cause that was tested and not refuted."""
@@ -119,6 +117,14 @@ class Entry:
             require_test(self.tested)
             return reason.replace(NOT_FOUND, f"**{NOT_FOUND}**", 1) + f" (tested by `{self.tested}`)"
         return f"{reason} (**not tested**)" if reason else "**cause not known**"
+
+
+def _said(text: Because) -> str:
+    """The text, or what the function returns; empty where the results that it reads are not there."""
+    try:
+        return text if isinstance(text, str) else text()
+    except (FileNotFoundError, KeyError):
+        return ""
 
 
 def number(
@@ -176,7 +182,15 @@ Said = tuple[str, bool] | tuple[str, bool, Sequence[float]]
 
 
 def statement(
-    item: str, what: str, paper: str, ours: Callable[[], Said], file: str, *, because: Because = "", tested: str = ""
+    item: str,
+    what: str,
+    paper: str,
+    ours: Callable[[], Said],
+    file: str,
+    *,
+    because: Because = "",
+    tested: str = "",
+    lacking: Because = "",
 ) -> Entry:
     """An entry for what the paper says in words.
 
@@ -189,7 +203,7 @@ def statement(
         text, agrees, *ratios = ours()
         return Outcome(text, agrees, tuple(map(float, ratios[0])) if ratios else ())
 
-    return Entry(item, what, paper, outcome, file, because, tested)
+    return Entry(item, what, paper, outcome, file, because, tested, lacking)
 
 
 def algorithm(

@@ -38,7 +38,7 @@ figure of the papers that pgmest builds on: what the paper says, what comes out 
   cause, or is marked as not tested. A change is the cause where with it the paper's number or sentence comes out, or at
   least {MOST:.0%} of the difference is gone. Where all changes that were tried do less, it says **{NOT_FOUND}**, which
   they were, and with which numbers.
-- **{NOT_TRIED}**: there is no result.
+- **{NOT_TRIED}**: there is no result; where that was for want of time, what is known and what it would take.
 - **{CANNOT_BE}**: what it takes is not public.
 
 A sentence about several settings (budgets, draws, tables, random problems) is true where it holds in at least

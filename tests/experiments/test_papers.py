@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -110,13 +111,15 @@ def test_a_test_of_a_cause_must_exist(tested):
 
 
 def test_missing_results_are_not_tried_and_other_errors_are_raised():
-    def missing() -> float:
+    def missing() -> Any:
         raise FileNotFoundError("no such table")
 
     def broken() -> tuple[str, bool]:
         raise ValueError("a bug")
 
     assert number("Figure 1", "error", 2.0, missing, "README.md").verdict() == NOT_TRIED
+    lacking = statement("Figure 1", "it rises", "yes", missing, "README.md", because="x", lacking=lambda: "an hour")
+    assert lacking.verdict() == f"{NOT_TRIED}: an hour"
     with pytest.raises(ValueError, match="a bug"):
         statement("Figure 1", "it rises", "yes", broken, "README.md").verdict()
 
