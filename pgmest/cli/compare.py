@@ -39,8 +39,8 @@ they apply to the second table only if it is not UTF-8 text with the delimiter o
 at most its number of rows of a person count, of a table that has its column. The error of a marginal is its
 total variation distance: the share of the records that would have to change cells, 0 to 1, with both tables scaled to
 the same number of records. It is computed without noise: if the first table is private, so is the output. With a model,
-measured tables are marked, as are those that are only modeled. Columns with a hierarchy are compared at each
-level, and --workload diagnosis@chapter,sex names one.
+the tables that were measured are listed apart from those that are only modeled. Columns with a hierarchy are compared
+at each level, and --workload diagnosis@chapter,sex names one.
 
 Linked tables are compared with the folder of others, such as the one that `pgmest synthesize` writes: sizes, tables of
 households and of persons, tables between both and within households, and questions about whole households.
