@@ -10,6 +10,7 @@ from experiments.households.tables import as_linked
 from pgmest.data.dataset import Dataset
 from pgmest.mechanisms import LAMP
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked.assembly import counts_from_averages
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.search import FamilySearch, Target, without_absent
@@ -55,7 +56,8 @@ def pair(true: Families, epsilon: float, seed: int) -> Families:
     families = _filled(layout, parents, filled, generator)
     targets = {}
     for clique in [(a, b) for a in layout.parents for b in layout.members]:
-        targets[clique] = Target(without_absent(made.project(clique).values, layout, clique), 0.0)
+        averages = without_absent(made.project(clique).values, layout, clique)
+        targets[clique] = Target(counts_from_averages(averages, clique, families, families)[0], 0.0)
     for place, name in enumerate(layout.members):
         for at, another in enumerate(layout.others[place:], place):
             turned = made.project((layout.members[at], layout.others[place])).values.T

@@ -16,6 +16,7 @@ from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
 from pgmest.mechanisms.linked.chains import Chains
 from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.rounds import LinkedEvidence
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.search import FamilySearch, Target, without_absent
 from pgmest.sampling.systematic import systematic
@@ -61,8 +62,12 @@ class Assembly:
     rules: FamilyRules
     max_megabytes: float
 
-    def families(self, evidence: Evidence, effort: Effort, generator: np.random.Generator) -> Families:
-        """Return families that fit evidence about all attributes of the layout."""
+    def families(
+        self, linked: LinkedEvidence, evidence: Evidence, effort: Effort, generator: np.random.Generator
+    ) -> Families:
+        """Return families that fit evidence about all attributes of the layout, given all answers."""
+        before = linked.families
+        assert before is not None
         single = self._of_one_child(evidence)
         model = GroupedModel.of(cross_fitted(single, self.max_megabytes), self.max_megabytes)
         total = max(1, round(evidence.total))
@@ -76,12 +81,22 @@ class Assembly:
             drawn = systematic(weighted.weights / weighted.weights.sum(), count, generator)
             records = weighted.take(generator.permutation(np.repeat(np.arange(len(drawn)), drawn)))
         families = self.rules.repaired(self._dealt(records, generator), generator)
-        targets = self._targets(evidence, weighted, families)
+        targets = self._targets(evidence, weighted, families, before)
         if self.layout.ordered:
             counts = {name: evidence.counts(name) for name in (*self.layout.members, *self.layout.others)}
             chains = Chains.of(self.layout, targets, counts)
             families = self.rules.repaired(chains.drawn(families, generator), generator)
-        return FamilySearch.of(families, targets, self.rules, generator).run(effort.rounds, effort.exchanges)
+        search = FamilySearch.of(families, targets, self.rules, generator, linked.number_targets(families))
+        return search.run(effort.rounds, effort.exchanges)
+
+    def improved(
+        self, linked: LinkedEvidence, families: Families, effort: Effort, generator: np.random.Generator
+    ) -> Families:
+        """Return families changed until they meet all tables, as they follow from these families themselves."""
+        linked.families = families
+        targets = self._targets(linked.evidence(), None, families, families)
+        search = FamilySearch.of(families, targets, self.rules, generator, linked.number_targets(families))
+        return search.run(effort.rounds, effort.exchanges)
 
     def _of_one_child(self, evidence: Evidence) -> Evidence:
         """Return the evidence about a parent and one child."""
@@ -113,7 +128,9 @@ class Assembly:
                 children[first[alike] + place] = _drawn(pool, len(alike), generator)
         return Families(layout, parents, children)
 
-    def _targets(self, evidence: Evidence, weighted: Dataset, families: Families) -> Mapping[Clique, Target]:
+    def _targets(
+        self, evidence: Evidence, weighted: Dataset | None, families: Families, before: Families
+    ) -> Mapping[Clique, Target]:
         """Return the measured tables with attributes of children, and the weighted records' tables of the others."""
         layout, found = self.layout, {}
         scale = len(families.sizes) / evidence.total
@@ -131,13 +148,35 @@ class Assembly:
                 same = layout.place(clique[0]) == layout.place(clique[1])
                 table = (table + table.T) / 2 if same and not layout.ordered else table
                 table = table * (several / max(float(table.sum()), 1e-300))
-            found[clique] = Target(table, answer.noise() ** 2 * scale**2)
+                found[clique] = Target(table, answer.noise() ** 2 * scale**2)
+                continue
+            counts, ratio = counts_from_averages(table, clique, families, before)
+            found[clique] = Target(counts, (answer.noise() * scale * ratio) ** 2)
         usual = float(np.median([target.variance for target in found.values()])) if found else 0.0
         others = [pair for pair in _pairs_of_one_child(layout) if pair not in found]
+        if weighted is None:
+            return found | {pair: Target(families.counts(pair) * 1.0, UNMEASURED * usual) for pair in others}
         for pair, factor in zip(others, weighted.project_many(others) if others else (), strict=True):
             table = without_absent(factor.values, layout, pair) * (scale * evidence.total / weighted.total)
-            found[pair] = Target(table, UNMEASURED * usual)
+            found[pair] = Target(counts_from_averages(table, pair, families, before)[0], UNMEASURED * usual)
         return found
+
+
+def counts_from_averages(
+    table: np.ndarray, clique: Clique, families: Families, before: Families
+) -> tuple[np.ndarray, float]:
+    """Return a table of averages as counts of children of some families, and their usual ratio.
+
+    The ratio of counts to averages in a cell is that of the families of an earlier model.
+    """
+    layout, number = families.layout, float(len(families.children))
+    groups = [np.arange(layout.domain[name]) for name in clique]
+    averages = without_absent(before.tables(clique, groups)[1], layout, clique)
+    usual = len(before.children) / max(float(averages.sum()), 1e-300)
+    ratio = (before.counts(clique) + usual) / (averages + 1)
+    counts = np.maximum(table, 0.0) * ratio
+    counts = counts * (number / max(float(counts.sum()), 1e-300))
+    return counts, number / max(float(table.sum()), 1e-300)
 
 
 def _pairs_of_one_child(layout: Layout) -> list[Clique]:

@@ -136,6 +136,10 @@ class Families:
     weight of one child, and the last child is in the cell of its code and of a next child that is absent, so the
     margin of the first attribute is its table over all children.
 
+    Lengths may be *cut* later: with a cut c, a family adds $w x / \max(c, \lVert w x \rVert_2)$. Its weight w is 1 in
+    tables of one child, so that a family whose counts are no longer than c counts each child alike; and that of the
+    averages in tables of two. A cut of 0 is the length itself. The sensitivity is 1 for every cut.
+
     A family of k children in k different cells adds $\sqrt k$ in all to the lengths, and only 1 to the averages, at the
     same sensitivity: lengths have less noise relative to their size.
 
@@ -148,7 +152,7 @@ class Families:
     layout: Layout
     parents: np.ndarray
     children: np.ndarray
-    _known: dict[tuple[Clique, tuple[bytes, ...]], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _known: dict[tuple[Clique, tuple[bytes, ...], float], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -171,18 +175,37 @@ class Families:
         columns = [self.parents[:, self.layout.place(name)] for name in clique]
         return _counted(columns, shape, len(self.sizes))
 
-    def tables(self, clique: Clique, groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def tables(self, clique: Clique, groups: Sequence[np.ndarray], cut: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Return the lengths and the averages of a table with attributes of children, over groups of codes.
 
         In the averages, a family without the children counts in the cells of the absent ones, so that they sum to the
         number of families; the lengths are 0 there.
+
+        Args:
+            clique: one or two attributes.
+            groups: for each, the group of each code, absent children in the last one.
+            cut: the length from which on a family counts less; 0 for unit vectors.
         """
-        key = clique, tuple(labels.tobytes() for labels in groups)
+        key = clique, tuple(labels.tobytes() for labels in groups), cut
         if key not in self._known:
-            self._known[key] = self._tables(clique, groups)
+            self._known[key] = self._tables(clique, groups, cut)
         return self._known[key]
 
-    def _tables(self, clique: Clique, groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def counts(self, clique: Clique, groups: Sequence[np.ndarray] | None = None) -> np.ndarray:
+        """Return how many children there are in each cell of a table with attributes of one child, over groups.
+
+        The cells of absent children are left out, and all codes are apart if no groups are given.
+        """
+        layout, columns, shape = self.layout, [], []
+        for place, name in enumerate(clique):
+            labels = np.arange(layout.domain[name]) if groups is None else groups[place]
+            above = layout.kind(name) in (PARENT, NUMBER)
+            codes = self._codes(name, labels)
+            columns.append(codes[self.owners] if above else codes)
+            shape.append(int(labels[-1]) + above)
+        return _counted(columns, tuple(shape), len(self.children))
+
+    def _tables(self, clique: Clique, groups: Sequence[np.ndarray], cut: float) -> tuple[np.ndarray, np.ndarray]:
         from pgmest.mechanisms.linked.kernels import add_members, add_pairs
 
         layout, shape = self.layout, tuple(int(labels[-1]) + 1 for labels in groups)
@@ -196,25 +219,52 @@ class Families:
                 part = children if layout.kind(name) == MEMBER else parents
                 part += code * step
             share = shares(layout.at_most, pairs=False)
-            add_members(self.first, self.sizes, parents, children, share, counts, lengths, averages)
+            most = np.full(len(share), 1 / cut if cut else np.inf)
+            add_members(self.first, self.sizes, parents, children, share, most, counts, lengths, averages)
         elif layout.ordered:
             following = np.zeros(len(self.children), dtype=np.int64)
             following[:-1] = codes[-1][1:]
             if len(clique) == 2:
                 following += codes[0] * shape[1]
             parents, share = np.zeros(len(self.sizes), dtype=np.int64), shares(layout.at_most, pairs=False)[1:]
-            add_members(self.first, np.maximum(self.sizes - 1, 0), parents, following, share, counts, lengths, averages)
+            most = share / cut if cut else np.full(len(share), np.inf)
+            pairs = np.maximum(self.sizes - 1, 0)
+            add_members(self.first, pairs, parents, following, share, most, counts, lengths, averages)
         elif len(clique) == 1:
             several = np.where(self.sizes > 1, self.sizes, 0)
             parents, share = np.zeros(len(self.sizes), dtype=np.int64), shares(layout.at_most, pairs=False)
-            add_members(self.first, several, parents, codes[0], share, counts, lengths, averages)
+            most = share / cut if cut else np.full(len(share), np.inf)
+            add_members(self.first, several, parents, codes[0], share, most, counts, lengths, averages)
         else:
             alike, share = layout.are_alike(clique, groups), shares(layout.at_most, pairs=True)
-            add_pairs(self.first, self.sizes, *codes, shape[1], alike, share, counts, lengths, averages)
+            most = share / cut if cut else np.full(len(share), np.inf)
+            add_pairs(self.first, self.sizes, *codes, shape[1], alike, share, most, counts, lengths, averages)
             if alike:
                 lengths = lengths.reshape(shape)
                 lengths += np.triu(lengths, 1).T
         return lengths.reshape(shape), averages.reshape(shape) + self._absent(clique, groups, shape)
+
+    def numbers(self, name: str, cut: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return in how many families 1, 2, or 3 and more children have each code, and the same as lengths.
+
+        A family adds a vector with a 1 for each code that its children have, divided by its Euclidean length, or by
+        `cut` if that is larger, to the lengths.
+
+        Args:
+            name: an attribute of a child.
+            cut: the length from which on families count less.
+
+        Returns:
+            the lengths and the counts, shape (codes, 3).
+        """
+        from pgmest.mechanisms.linked.kernels import MOST_COUNTED, add_numbers
+
+        codes = np.ascontiguousarray(self.children[:, self.layout.place(name)])
+        size = self.layout.domain[name] - 1
+        lengths, counts = np.zeros((size, MOST_COUNTED)), np.zeros((size, MOST_COUNTED))
+        most = 1 / cut if cut else np.inf
+        add_numbers(self.first, self.sizes, codes, most, np.zeros(size, dtype=np.int64), lengths, counts)
+        return lengths, counts
 
     def _codes(self, name: str, labels: np.ndarray) -> np.ndarray:
         """Return the group of each parent or child."""

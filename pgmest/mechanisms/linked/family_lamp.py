@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.stages import out_of_time
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.lamp.lamp import LAMP
 from pgmest.mechanisms.lamp.rounds import total_of
@@ -29,6 +30,10 @@ BETTER = Effort(100_000, 1, 12)
 ratios of few families would be the largest error."""
 FINAL = Effort(None, 2, 12)
 """The effort for the families of the result."""
+
+AGAIN, LAST = 2, Effort(None, 2, 4)
+"""How many times the families of the result are changed to meet what the answers mean given themselves, and the
+effort."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +68,16 @@ class FamilyLAMP(LAMP):
 
     def _maker(self, effort: Effort, rng: np.random.Generator) -> Maker:
         assembly = Assembly(self.layout, self.rules, self.max_megabytes)
-        return lambda evidence: assembly.families(evidence, effort, rng)
+        return lambda linked, evidence: assembly.families(linked, evidence, effort, rng)
 
     def _families(self, linked: LinkedEvidence, rng: np.random.Generator) -> Families:
         """Return the families of the result."""
-        return self._maker(FINAL, rng)(linked.refreshed(self._maker(BETTER, rng)))
+        evidence = linked.refreshed(self._maker(BETTER, rng))
+        families = self._maker(FINAL, rng)(linked, evidence)
+        assembly = Assembly(self.layout, self.rules, self.max_megabytes)
+        for _ in range(0 if out_of_time() else AGAIN):
+            families = assembly.improved(linked, families, LAST, rng)
+        return families
 
     def conclude(self, curator: Curator) -> Any:
         """Return None: before the first round there is no model, and later `run` makes the families itself."""

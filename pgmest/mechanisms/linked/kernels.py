@@ -15,6 +15,9 @@ NEAR, MOST_ALL = 4, 12
 """Children of a family of more than MOST_ALL are paired with those at most NEAR places before and after, in a circle;
 all children of a smaller family are paired with each other."""
 
+MOST_COUNTED = 3
+"""Families are counted by whether 1, 2, or at least this many children have a code."""
+
 FIRST, STEP, OTHER_STEP = range(3)
 """The columns of `places`."""
 
@@ -34,13 +37,14 @@ def _partner(first, size, i, turn):
 
 
 @compiled
-def add_members(first, sizes, parents, children, share, counts, lengths, averages):
+def add_members(first, sizes, parents, children, share, most, counts, lengths, averages):
     """Add each family's cells `parents[g] + children[i]` to a table, divided by their length, and their average.
 
     Args:
         first, sizes: the first child and the number of children of each family.
         parents, children: a family's and a child's part of the cell.
         share: the weight of one of n children, at n.
+        most: the largest weight of one of n children in the lengths, at n.
         counts: a table of zeros for work, which is returned as zeros.
         lengths: the table to which each family adds its counts divided by their Euclidean length.
         averages: the table to which each family adds its counts divided by their number.
@@ -53,18 +57,18 @@ def add_members(first, sizes, parents, children, share, counts, lengths, average
             counts[cell] += 1
         for i in range(first[g], first[g] + sizes[g]):
             cell = parents[g] + children[i]
-            lengths[cell] += 1 / squares**0.5
+            lengths[cell] += min(most[sizes[g]], 1 / squares**0.5)
             averages[cell] += share[sizes[g]]
         for i in range(first[g], first[g] + sizes[g]):
             counts[parents[g] + children[i]] = 0
 
 
 @compiled
-def add_pairs(first, sizes, ones, others, step, alike, share, counts, lengths, averages):
+def add_pairs(first, sizes, ones, others, step, alike, share, most, counts, lengths, averages):
     """Add each family's cells `ones[i] * step + others[j]` of its pairs of children, as `add_members` does.
 
     Args:
-        first, sizes, share, counts, lengths, averages: as for `add_members`; `share` is that of a pair.
+        first, sizes, share, most, counts, lengths, averages: as for `add_members`, with the weights of pairs.
         ones, others: the codes of a child as the first and as the second of a pair.
         step: the number of codes of the second.
         alike: whether both are codes of the same attribute: then each pair counts once, in the cell of the smaller
@@ -94,7 +98,7 @@ def add_pairs(first, sizes, ones, others, step, alike, share, counts, lengths, a
                 cell = ones[i] * step + others[j]
                 if alike and others[j] < ones[i]:
                     cell = others[j] * step + ones[i]
-                lengths[cell] += 1 / squares**0.5
+                lengths[cell] += min(most[size], 1 / squares**0.5)
         for i in range(first[g], first[g] + size):
             for turn in range(_partners(size)):
                 j = _partner(first[g], size, i, turn)
@@ -102,6 +106,31 @@ def add_pairs(first, sizes, ones, others, step, alike, share, counts, lengths, a
                 counts[cell] = 0
                 if alike:
                     counts[others[j] * step + ones[i]] = 0
+
+
+@compiled
+def add_numbers(first, sizes, codes, most, found, lengths, counts):
+    """Add in how many families 1, 2, or at least MOST_COUNTED children have each code, and the same cut to a length.
+
+    Args:
+        first, sizes: the first child and the number of children of each family.
+        codes: the code of each child.
+        most: the largest weight of a family in the lengths.
+        found: an array of zeros for work, as long as the number of codes, which is returned as zeros.
+        lengths, counts: the tables, shape (codes, MOST_COUNTED); the lengths of a family have a Euclidean length of at
+            most 1.
+    """
+    for g in range(len(sizes)):
+        different = 0
+        for i in range(first[g], first[g] + sizes[g]):
+            different += found[codes[i]] == 0
+            found[codes[i]] += 1
+        for i in range(first[g], first[g] + sizes[g]):
+            number = min(found[codes[i]], MOST_COUNTED)
+            if number > 0:
+                lengths[codes[i], number - 1] += min(most, 1 / different**0.5)
+                counts[codes[i], number - 1] += 1
+                found[codes[i]] = 0
 
 
 # -- the search ----------------------------------------------------------------------------------------------------
@@ -163,12 +192,49 @@ def _code_of_both(i, a, first, size, children):
 
 
 @inlined
+def _others(i, a, code, start, size, children):
+    """Return how many children of a family, besides child i, have a code of attribute a."""
+    found = 0
+    for j in range(start, start + size):
+        found += j != i and children[j, a] == code
+    return found
+
+
+@inlined
+def _moved_number(start, code, others, sign, off, weights, done):
+    """Add or remove one of the children with a code, besides others, in a table of numbers; return the change."""
+    cell = start + code * MOST_COUNTED + others
+    change = 0.0
+    if others < MOST_COUNTED:
+        change += _moved(cell, sign, off, weights) if done else _weighed(cell, sign, off, weights)
+        if others > 0:
+            change += _moved(cell - 1, -sign, off, weights) if done else _weighed(cell - 1, -sign, off, weights)
+    return change
+
+
+@inlined
 def move_code(
-    i, a, sign, g, first, sizes, parents, children, ordered, places_above, places_inside, places_across, off, weights
+    i,
+    a,
+    sign,
+    g,
+    first,
+    sizes,
+    parents,
+    children,
+    ordered,
+    places_above,
+    places_inside,
+    places_across,
+    places_numbers,
+    off,
+    weights,
 ):
     """Add (sign 1) or remove (sign -1) what the code of attribute a of child i adds; return the change of distance."""
     change, size, code = 0.0, sizes[g], children[i, a]
-    share = sign / size
+    if places_numbers[a] >= 0:
+        others = _others(i, a, code, first[g], size, children)
+        change += _moved_number(places_numbers[a], code, others, sign, off, weights, True)
     for h in range(parents.shape[1]):
         if places_above[h, a, FIRST] >= 0:
             cell = (
@@ -176,7 +242,7 @@ def move_code(
                 + parents[g, h] * places_above[h, a, STEP]
                 + code * places_above[h, a, OTHER_STEP]
             )
-            change += _moved(cell, share, off, weights)
+            change += _moved(cell, sign, off, weights)
     for b in range(children.shape[1]):
         if b != a and places_inside[a, b, FIRST] >= 0:
             cell = (
@@ -184,7 +250,7 @@ def move_code(
                 + code * places_inside[a, b, STEP]
                 + children[i, b] * places_inside[a, b, OTHER_STEP]
             )
-            change += _moved(cell, share, off, weights)
+            change += _moved(cell, sign, off, weights)
     if size > 1:
         share = sign * _pair_share(size, ordered)
         for turn in range(_turns(size, ordered)):
@@ -201,7 +267,25 @@ def move_code(
 
 
 @inlined
-def move_child(i, j, sign, g, f, first, sizes, parents, children, ordered, above, inside, across, off, weights, done):
+def move_child(
+    i,
+    j,
+    sign,
+    g,
+    f,
+    first,
+    sizes,
+    parents,
+    children,
+    ordered,
+    above,
+    inside,
+    across,
+    numbers,
+    off,
+    weights,
+    done,
+):
     """Add or remove what child i of family g adds to tables of parents and children and of pairs of children.
 
     Child j of family f is the one that it changes places with: what is equal for both is left out, as it stays. Unless
@@ -209,16 +293,19 @@ def move_child(i, j, sign, g, f, first, sizes, parents, children, ordered, above
     is returned, which is that of the distance if no cell changes twice.
     """
     change, size = 0.0, sizes[g]
-    share = sign / size
     source = i if done or sign < 0 else j
     for a in range(children.shape[1]):
         code = children[source, a]
         if children[i, a] == children[j, a]:
             continue
+        if numbers[a] >= 0:
+            own = _others(i, a, code, first[g], size, children)
+            if own != _others(j, a, code, first[f], sizes[f], children):  # otherwise the families change places, too
+                change += _moved_number(numbers[a], code, own, sign, off, weights, done)
         for h in range(parents.shape[1]):
             if above[h, a, FIRST] >= 0 and parents[g, h] != parents[f, h]:
                 cell = above[h, a, FIRST] + parents[g, h] * above[h, a, STEP] + code * above[h, a, OTHER_STEP]
-                change += _moved(cell, share, off, weights) if done else _weighed(cell, share, off, weights)
+                change += _moved(cell, sign, off, weights) if done else _weighed(cell, sign, off, weights)
     if size > 1:
         share = sign * _pair_share(size, ordered)
         for turn in range(_turns(size, ordered)):
@@ -321,6 +408,7 @@ def exchange_children(
     places_above,
     places_inside,
     places_across,
+    places_numbers,
     off,
     weights,
     counted,
@@ -342,6 +430,7 @@ def exchange_children(
         ordered: whether children are in order.
         places_above, places_inside, places_across: the places of tables of a parent's and a child's attribute, of two
             attributes of a child, and of one attribute each of two children.
+        places_numbers: for each attribute, the first cell of its table of numbers of children with a code, or -1.
         off, weights: for each cell, the difference from the target, and the weight of its square.
         counted, among, limits, compared, allowed, rising, bars, barred: the rules, as for `violations`.
 
@@ -351,7 +440,7 @@ def exchange_children(
     exchanges, ruled = 0, len(counted) + len(compared) + len(bars) > 0 or rising >= 0
     rows, tables = (
         (first, sizes, parents, children),
-        (ordered, places_above, places_inside, places_across, off, weights),
+        (ordered, places_above, places_inside, places_across, places_numbers, off, weights),
     )
     rules = (counted, among, limits, compared, allowed, rising, bars, barred)
     for s in range(len(order)):
@@ -399,6 +488,7 @@ def change_codes(
     places_above,
     places_inside,
     places_across,
+    places_numbers,
     off,
     weights,
     counted,
@@ -412,17 +502,18 @@ def change_codes(
     codes,
     ruled,
     costs,
+    seen,
 ):
     """Give each code of each child, in this order, the value that minimizes the distance; return how many changed.
 
     Args:
         codes: the number of codes of each attribute of a child.
         ruled: whether each attribute occurs in a rule; a code that breaks more of them is not taken.
-        costs: an array for work, as long as the largest number of codes.
+        costs, seen: arrays of zeros for work, as long as the largest number of codes.
         order, owners, ..., barred: as for `exchange_children`.
     """
     changed, rows = 0, (first, sizes, parents, children)
-    tables = (ordered, places_above, places_inside, places_across, off, weights)
+    tables = (ordered, places_above, places_inside, places_across, places_numbers, off, weights)
     rules = (counted, among, limits, compared, allowed, rising, bars, barred)
     for s in range(len(order)):
         i = order[s]
@@ -432,19 +523,28 @@ def change_codes(
             code, number = children[i, a], codes[a]
             move_code(i, a, -1.0, g, *rows, *tables)
             costs[:number] = 0.0
-            share = 1.0 / size
+            if places_numbers[a] >= 0:
+                for j in range(first[g], first[g] + size):
+                    seen[children[j, a]] += j != i
+                for w in range(number):
+                    cell = places_numbers[a] + w * MOST_COUNTED + seen[w]
+                    if seen[w] < MOST_COUNTED:
+                        costs[w] += weights[cell] * (2 * off[cell] + 1.0)
+                        if seen[w] > 0:
+                            costs[w] -= weights[cell - 1] * (2 * off[cell - 1] - 1.0)
+                    seen[w] = 0
             for h in range(parents.shape[1]):
                 if places_above[h, a, FIRST] >= 0:
                     start = places_above[h, a, FIRST] + parents[g, h] * places_above[h, a, STEP]
                     step = places_above[h, a, OTHER_STEP]
                     for w in range(number):
-                        costs[w] += weights[start + w * step] * share * (2 * off[start + w * step] + share)
+                        costs[w] += weights[start + w * step] * (2 * off[start + w * step] + 1.0)
             for b in range(children.shape[1]):
                 if b != a and places_inside[a, b, FIRST] >= 0:
                     start = places_inside[a, b, FIRST] + children[i, b] * places_inside[a, b, OTHER_STEP]
                     step = places_inside[a, b, STEP]
                     for w in range(number):
-                        costs[w] += weights[start + w * step] * share * (2 * off[start + w * step] + share)
+                        costs[w] += weights[start + w * step] * (2 * off[start + w * step] + 1.0)
             if size > 1:
                 share = _pair_share(size, ordered)
                 twice = _code_of_both(i, a, first[g], size, children) if ordered else -1

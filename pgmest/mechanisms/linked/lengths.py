@@ -26,6 +26,11 @@ relative to the error that the noise makes, and for cells of several attributes 
 On three tables of households the first is 0.5 to 1, the second 0.1 to 0.25 where noise is small."""
 
 
+CUT_SPREAD = 0.4
+"""The error of the same ratio, relative to its spread between cells, in families between rounds: they fit fewer answers
+than those of the result, where it is `RATIO_SPREAD`."""
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredLengths:
     r"""Noisy lengths of a table with attributes of children (`Families`), or noisy averages.
@@ -40,6 +45,7 @@ class MeasuredLengths:
         values: the noisy lengths, over groups.
         stddev: the standard deviation of their noise.
         averaged: whether averages were measured instead.
+        cut: the length to which families were cut (`Families.tables`).
     """
 
     clique: Clique
@@ -47,6 +53,7 @@ class MeasuredLengths:
     values: np.ndarray
     stddev: float
     averaged: bool
+    cut: float = 0.0
 
     def averages(self, families: Families, total: float) -> LinearMeasurement:
         """Return what the answers say about averages, as a measurement.
@@ -56,13 +63,13 @@ class MeasuredLengths:
             total: the estimated number of families of the data.
         """
         scale = total / max(1, len(families.sizes))
-        lengths, averages = (table * scale for table in families.tables(self.clique, self.groups))
+        lengths, averages = (table * scale for table in families.tables(self.clique, self.groups, self.cut))
         present = families.layout.present(self.clique, self.groups)
         if self.averaged:
             lengths = averages
         whole = float(lengths[present].sum())
         usual = float(averages[present].sum()) / whole if whole > 0 else 1.0
-        ratio = np.minimum((averages + USUAL * usual) / (lengths + USUAL), 1.0)
+        ratio = np.minimum((averages + USUAL * usual) / (lengths + USUAL), max(self.cut, 1.0))
         values = np.where(present, averages + ratio * (self.values - lengths), averages)
         noise = self.stddev * math.sqrt(float(np.square(ratio[present]).mean()))
         query = grouping_query(self.clique, self.groups, [False] * len(self.clique))
@@ -85,7 +92,7 @@ class MeasuredLengths:
         for labels, column, size in zip(sides, columns, shape, strict=True):
             cells = cells * size + labels[column]
         counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape) * scale
-        lengths = families.tables(self.clique, self.groups)[1 if self.averaged else 0]
+        lengths = families.tables(self.clique, self.groups, self.cut)[1 if self.averaged else 0]
         there = tuple(slice(size) for size in shape)
         lengths, values = lengths[there] * scale, self.values[there]
         whole = float(lengths.sum())
@@ -128,20 +135,27 @@ class ChildCounts:
     spread: float
 
 
-def vector_of(layout: Layout, clique: Clique, groups: Sequence[np.ndarray], averaged: bool) -> UnitVector:
-    """Return the request for the lengths of a table with attributes of children, or for its averages.
+def vector_of(
+    layout: Layout, clique: Clique, groups: Sequence[np.ndarray], averaged: bool, cut: float = 0.0
+) -> UnitVector:
+    """Return the request for the lengths of a table with attributes of children, cut to a length, or for its averages.
 
     The cells of absent children are left out, as they follow from other tables. Of an attribute with itself only the
     cells on one side of the diagonal are asked for; the others are the same.
     """
     sizes = " x ".join(str(int(labels[-1]) + 1) for labels in groups)
     cells = _asked(layout, clique, groups)
-    values = partial(_values, clique=clique, groups=tuple(groups), cells=cells, averaged=averaged)
+    values = partial(_values, clique=clique, groups=tuple(groups), cells=cells, averaged=averaged, cut=cut)
     return UnitVector(f"{' x '.join(clique)} over {sizes}", len(cells), values)
 
 
 def measured(
-    layout: Layout, clique: Clique, groups: tuple[np.ndarray, ...], answer: tuple[np.ndarray, float], averaged: bool
+    layout: Layout,
+    clique: Clique,
+    groups: tuple[np.ndarray, ...],
+    answer: tuple[np.ndarray, float],
+    averaged: bool,
+    cut: float = 0.0,
 ) -> MeasuredLengths:
     """Return the answer to the request of `vector_of` as a table."""
     values, stddev = answer
@@ -151,7 +165,55 @@ def measured(
         table += np.triu(table, 1).T
         if averaged:
             table = (table + np.diag(np.diag(table))) / 2
-    return MeasuredLengths(clique, groups, table, stddev, averaged)
+    return MeasuredLengths(clique, groups, table, stddev, averaged, cut)
+
+
+def best_cut(
+    layout: Layout, clique: Clique, groups: tuple[np.ndarray, ...], families: Families, scale: float, stddev: float
+) -> float:
+    """Return the length to which the counts of a family are cut that makes the expected error smallest.
+
+    The error of a cell has two parts: that of the noise, and that of the ratio of what is wanted to what is measured,
+    `CUT_SPREAD` of the spread of the ratios between cells. A longer cut has more of the first and less of the second.
+
+    Args:
+        layout: the attributes.
+        clique, groups: the table.
+        families: the families of a model.
+        scale: the estimated number of families of the data, relative to these.
+        stddev: the standard deviation of the noise of unit vectors.
+    """
+    across, there = layout.is_across(clique), _there(layout, clique, groups)
+    wanted = families.tables(clique, groups)[1][there] if across else families.counts(clique, groups)
+    wanted = wanted * scale
+    best, least = 0.0, math.inf
+    for cut in _cuts(layout, across, layout.are_alike(clique, groups)):
+        lengths = families.tables(clique, groups, cut)[0][there] * scale
+        whole = float(lengths.sum())
+        usual = float(wanted.sum()) / whole if whole > 0 else 1.0
+        ratio = (wanted + USUAL * usual) / (lengths + USUAL)
+        spread = math.sqrt(float((lengths * np.square(ratio / usual - 1)).sum()) / max(whole, 1e-9))
+        noise = stddev * ratio
+        noise = noise * wanted / np.maximum(np.hypot(noise, wanted), 1e-9)
+        error = float(np.hypot(noise, CUT_SPREAD * spread * wanted).sum())
+        if error < least:
+            best, least = cut, error
+    return best
+
+
+def _cuts(layout: Layout, across: bool, alike: bool) -> list[float]:
+    """Return the lengths to which counts may be cut; 0 for unit vectors."""
+    longest = (0.5 if alike else 1.0) if across else float(layout.at_most)
+    shortest = longest / layout.at_most
+    steps = 2 * math.ceil(math.log2(longest / shortest)) if layout.at_most > 1 else 0
+    return [0.0, *(longest * 2 ** (-step / 2) for step in range(steps, -1, -1))]
+
+
+def _there(layout: Layout, clique: Clique, groups: Sequence[np.ndarray]) -> tuple[slice, ...]:
+    """Return the part of a table over groups without absent children."""
+    kinds = [layout.kind(name) for name in clique]
+    ends = [int(labels[-1]) + (kind not in (MEMBER, OTHER)) for labels, kind in zip(groups, kinds, strict=True)]
+    return tuple(slice(end) for end in ends)
 
 
 def _asked(layout: Layout, clique: Clique, groups: Sequence[np.ndarray]) -> np.ndarray:
@@ -161,10 +223,10 @@ def _asked(layout: Layout, clique: Clique, groups: Sequence[np.ndarray]) -> np.n
 
 
 def _values(
-    data: Dataset, *, clique: Clique, groups: tuple[np.ndarray, ...], cells: np.ndarray, averaged: bool
+    data: Dataset, *, clique: Clique, groups: tuple[np.ndarray, ...], cells: np.ndarray, averaged: bool, cut: float
 ) -> np.ndarray:
     assert isinstance(data, FamilyDataset)
-    lengths, averages = data.families.tables(clique, groups)
+    lengths, averages = data.families.tables(clique, groups, cut)
     if averaged:
         alike = data.layout.are_alike(clique, groups)
         lengths = averages + averages.T - np.diag(np.diag(averages)) if alike else averages

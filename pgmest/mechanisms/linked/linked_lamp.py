@@ -38,9 +38,10 @@ class LinkedLAMP:
 
     1. **Tables.** Measured are the tables of pairs of attributes of a parent and its number of children; of a parent
        and a child; of a child; and of two children of one parent, in any order, or of a child and the next one if the
-       children are in order. A unit adds a vector of Euclidean
-       length 1 to each of the tables with children's attributes, whatever its number of children: its counts divided by
-       their length (`Families`).
+       children are in order. A unit adds a vector of at most Euclidean length 1 to each of the tables with children's
+       attributes, whatever its number of children: its counts divided by their length, or by a larger number where
+       noise is small (`Families`). Further tables say in how many families 1, 2, or 3 and more children have each code
+       (`MeasuredNumbers`).
     2. **Rounds.** Those of `LAMP` decide which tables are measured, how finely, and with how much noise. Between
        rounds, families are made that fit all answers; they say what the measured lengths mean for averages over
        children.

@@ -19,7 +19,10 @@ from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
 from pgmest.mechanisms.lamp.small_budgets import is_small
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
-from pgmest.mechanisms.linked.lengths import MeasuredLengths, measured, vector_of
+from pgmest.mechanisms.linked.kernels import MOST_ALL
+from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut, measured, vector_of
+from pgmest.mechanisms.linked.numbers import MeasuredNumbers, best_cut_of_numbers, measured_numbers, numbers_of
+from pgmest.mechanisms.linked.search import Target
 from pgmest.mechanisms.linked.twins import TwinTables, twin_tables
 from pgmest.mechanisms.linked.workload import family_workload
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon
@@ -28,8 +31,11 @@ from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
 from pgmest.workloads import marginals
 
-Maker = Callable[[Evidence], Families]
-"""A function that makes families that fit evidence."""
+Maker = Callable[["LinkedEvidence", Evidence], Families]
+"""A function that makes families that fit all answers."""
+NUMBERS_SHARE = 0.07
+"""The share of the budget for the numbers of children with a code. They serve two of seven kinds of questions, and need
+less noise than all pairs of two children to answer them."""
 LEAST_FAMILIES, MOST_FAMILIES = 2_000, 20_000
 """The smallest and the largest number of families of the first model."""
 MOST_CHILDREN = 200_000
@@ -44,6 +50,7 @@ class LinkedEvidence:
         layout: the attributes.
         curator: the curator, which has the answers about parents.
         lengths: the answers about children.
+        numbers: the answers about numbers of children with a code.
         families: the families of the model, from which the ratios of averages to lengths are taken.
         possible: the impossible combinations, if there are any.
     """
@@ -51,6 +58,7 @@ class LinkedEvidence:
     layout: Layout
     curator: Curator
     lengths: list[MeasuredLengths] = field(default_factory=list)
+    numbers: list[MeasuredNumbers] = field(default_factory=list)
     families: Families | None = None
     possible: PossibleCells | None = None
 
@@ -68,8 +76,14 @@ class LinkedEvidence:
 
     def refreshed(self, make: Maker) -> Evidence:
         """Return the evidence given families that are made from the evidence given the present ones."""
-        self.families = make(self.evidence())
+        self.families = make(self, self.evidence())
         return self.evidence()
+
+    def number_targets(self, families: Families) -> dict[str, Target]:
+        """Return the targets of families for the numbers of children with a code."""
+        before, total = self.families, evidence_of(self.curator).total
+        assert before is not None
+        return {answer.name: answer.target(before, total, len(families.sizes)) for answer in self.numbers}
 
     def start(self, generator: np.random.Generator) -> None:
         """Set families of independent parents and children, from the answers about single attributes."""
@@ -100,6 +114,7 @@ class LinkedRounds(Rounds):
     They differ from those of `LAMP` in this:
 
     - Marginals with attributes of children are measured as lengths, over counts rather than contrasts.
+    - The numbers of children with a code are measured before the first round.
     - After each round, families are made that fit the answers so far. They say what the lengths mean for averages.
     - The group of absent children is separate from those of codes.
     - What is known of one child is known of another (`twin_tables`).
@@ -161,7 +176,29 @@ class LinkedRounds(Rounds):
     def spend_all(self) -> None:
         if self.pairs and is_small(self._scorer.stddev(self.pairs), self.evidence.total):
             self.demand = _demand(self.linked.layout, small=True)
+        if self.pairs and self._numbered:
+            self._measure_numbers()
         super().spend_all()
+
+    @property
+    def _numbered(self) -> bool:
+        """Whether the numbers of children with a code are measured: their search reads all children of a family."""
+        layout = self.linked.layout
+        return len(layout.members) > 0 and 1 < layout.at_most <= MOST_ALL and not self._averaged
+
+    def _measure_numbers(self) -> None:
+        """Measure the numbers of children with each code."""
+        layout, families = self.linked.layout, self.linked.families
+        names = layout.members
+        assert families is not None
+        scale = self.evidence.total / max(1, len(families.sizes))
+        stddev = float(self.above.precision(NUMBERS_SHARE / len(names))) ** -0.5
+        cuts = [best_cut_of_numbers(layout, name, families, scale, stddev) for name in names]
+        vectors = [numbers_of(layout, name, cut) for name, cut in zip(names, cuts, strict=True)]
+        spend = self.curator.budget * NUMBERS_SHARE
+        answers = self.curator.measure_vectors(vectors, spend, [1.0] * len(names))
+        for name, answer, cut in zip(names, answers, cuts, strict=True):
+            self.linked.numbers.append(measured_numbers(layout, name, answer, cut))
 
     def _evidence(self) -> Evidence:
         return self.linked.refreshed(self.make)
@@ -234,6 +271,15 @@ class LinkedRounds(Rounds):
             level = self.level_of.setdefault(clique, candidate.level(part * scale))
         return self._groups(clique, level)
 
+    def _cut(self, clique: Clique, groups: tuple[np.ndarray, ...], share: float) -> float:
+        """Return the length to which families are cut in a table that gets a share of the budget."""
+        families = self.linked.families
+        if self._averaged or families is None:
+            return 0.0
+        scale = self.evidence.total / max(1, len(families.sizes))
+        stddev = float(self.above.precision(share)) ** -0.5
+        return best_cut(self.linked.layout, clique, groups, families, scale, stddev)
+
     def _answers(
         self,
         cliques: Sequence[Clique],
@@ -257,10 +303,15 @@ class LinkedRounds(Rounds):
             for place, measurement in zip(above, found, strict=True):
                 stddevs[place] = float(np.mean(measurement.stddev))
         if below:
-            vectors = [vector_of(layout, cliques[p], groups[p], self._averaged) for p in below]
+            whole = (spend / curator.budget) / sum(weights)
+            cuts = [self._cut(cliques[p], tuple(groups[p]), weights[p] * whole) for p in below]
+            vectors = [
+                vector_of(layout, cliques[p], groups[p], self._averaged, cut)
+                for p, cut in zip(below, cuts, strict=True)
+            ]
             answers = curator.measure_vectors(vectors, parts[1], [weights[p] for p in below])
-            for place, answer in zip(below, answers, strict=True):
-                table = measured(layout, cliques[place], tuple(groups[place]), answer, self._averaged)
+            for place, cut, answer in zip(below, cuts, answers, strict=True):
+                table = measured(layout, cliques[place], tuple(groups[place]), answer, self._averaged, cut)
                 self.linked.lengths.append(table)
                 stddevs[place] = answer[1]
         return stddevs

@@ -19,7 +19,7 @@ MOST_WORK = 2e10
 
 @dataclass(frozen=True)
 class Target:
-    """The counts of averages that families shall have in a table, without absent children, and their variance."""
+    """The counts that families shall have in a table, without absent children, and their variance."""
 
     table: np.ndarray
     variance: float
@@ -27,12 +27,14 @@ class Target:
 
 @dataclass(eq=False)
 class FamilySearch:
-    r"""Coordinate descent on the distance between the averages of families and target tables.
+    r"""Coordinate descent on the distance between the tables of families and target tables.
 
-    For averages c and targets t, the distance is the sum of $(c - t)^2 / \sqrt{(t + 1)(v + 1)}$ over the cells of all
-    tables, with v the variance of the noise, as in `pgmest.synthesis.local_search`. Two kinds of changes lower it:
-    children of two families of the same size change places, which leaves all tables about single children as they are;
-    and the code of a child is replaced by the best one. No change breaks a rule that holds.
+    Tables of one child are counts of children, those of two are averages; the others are the numbers of families in
+    which 1, 2, or 3 and more children have a code. For counts c and targets t, the distance is the sum of
+    $(c - t)^2 / \sqrt{(t + 1)(v + 1)}$ over the cells of all tables, with v the variance of the noise, as in
+    `pgmest.synthesis.local_search`. Two kinds of changes lower it: children of two families of the same size change
+    places, which leaves all tables of attributes of one child as they are; and the code of a child is replaced by the
+    best one. No change breaks a rule that holds.
 
     Attributes:
         families: the families.
@@ -52,14 +54,16 @@ class FamilySearch:
         targets: Mapping[Clique, Target],
         rules: FamilyRules,
         generator: np.random.Generator,
+        numbers: Mapping[str, Target] | None = None,
     ) -> FamilySearch:
         """Return the search for tables with attributes of children.
 
         Args:
             families: the families to start from; their children are copied.
-            targets: for pairs of attributes, the tables without the cells of absent children, in counts of families.
+            targets: for pairs of attributes, the tables without the cells of absent children.
             rules: what holds in every family.
             generator: the generator of the order of changes.
+            numbers: for attributes of a child, in how many families 1, 2, or 3 and more children have each code.
         """
         layout = families.layout
         families = Families(layout, families.parents, families.children.copy())
@@ -69,7 +73,7 @@ class FamilySearch:
         off, weights, start = [], [], 0
         for clique, target in targets.items():
             wanted = np.maximum(target.table, 0.0)
-            found = _without_absent(families, clique)
+            now = _without_absent(families, clique)
             x, y = layout.place(clique[0]), layout.place(clique[1])
             if layout.kind(clique[0]) in (PARENT, NUMBER):
                 above[x, y] = start, wanted.shape[1], 1
@@ -78,18 +82,25 @@ class FamilySearch:
                 if not (layout.ordered and layout.is_across(clique)):
                     places[y, x] = start, 1, wanted.shape[1]
                 places[x, y] = start, wanted.shape[1], 1
-            off.append((found - wanted).ravel())
+            off.append((now - wanted).ravel())
+            weights.append((1 / np.sqrt((wanted + 1) * (target.variance + 1))).ravel())
+            start += wanted.size
+        places = np.full(number, -1, dtype=np.int64)
+        for name, target in (numbers or {}).items():
+            wanted = np.maximum(target.table, 0.0)
+            places[layout.place(name)] = start + 1
+            off.append((families.numbers(name)[1] - wanted).ravel())
             weights.append((1 / np.sqrt((wanted + 1) * (target.variance + 1))).ravel())
             start += wanted.size
         flat = [np.concatenate([np.zeros(1), *parts]) for parts in (off, weights)]  # never empty
-        for places in (above, inside, across):
-            places[places[..., 0] >= 0, 0] += 1
-        return cls(families, rules, generator, (above, inside, across, *flat))
+        for found in (above, inside, across):
+            found[found[..., 0] >= 0, 0] += 1
+        return cls(families, rules, generator, (above, inside, across, places, *flat))
 
     @property
     def distance(self) -> float:
         """The distance from the targets."""
-        return float(self._tables[4] @ np.square(self._tables[3]))
+        return float(self._tables[5] @ np.square(self._tables[4]))
 
     def run(self, rounds: int, exchanges: int) -> Families:
         """Return the families after rounds of exchanges and changes of codes.
@@ -147,7 +158,8 @@ class FamilySearch:
         ruled = np.zeros(len(codes), dtype=bool)
         ruled[self.rules.attributes] = True
         order = self.generator.permutation(len(self.families.children))
-        return change_codes(order, *self._arguments, codes, ruled, np.zeros(int(codes.max(initial=1))))
+        work = np.zeros(int(codes.max(initial=1))), np.zeros(int(codes.max(initial=1)), dtype=np.int64)
+        return change_codes(order, *self._arguments, codes, ruled, *work)
 
 
 def _shuffled_within(kinds: np.ndarray, order: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -159,10 +171,14 @@ def _shuffled_within(kinds: np.ndarray, order: np.ndarray, generator: np.random.
 
 
 def _without_absent(families: Families, clique: Clique) -> np.ndarray:
-    """Return the averages of a pair of attributes without the cells of absent children."""
+    """Return the counts of a pair of attributes of one child, or the averages of two, without absent children."""
     layout = families.layout
     groups = [np.arange(layout.domain[name]) for name in clique]
-    return without_absent(families.tables(clique, groups)[1], layout, clique)
+    return (
+        families.counts(clique)
+        if not layout.is_across(clique)
+        else without_absent(families.tables(clique, groups)[1], layout, clique)
+    )
 
 
 def without_absent(table: np.ndarray, layout: Layout, clique: Sequence[str]) -> np.ndarray:

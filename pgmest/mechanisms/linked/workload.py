@@ -10,10 +10,10 @@ from pgmest.tables.domain import Clique
 
 MOST_CELLS = 20_000_000
 """The most cells of all tables of pairs together, each of which a run keeps in memory several times."""
-IMPORTANCE = {"number": 2.0, "above": 2.5, "between": 1.0, "inside": 1.0, "across": 1.0}
+IMPORTANCE = {"number": 3.0, "above": 6.0, "between": 1.0, "inside": 1.5, "across": 0.8}
 """The importance of the number of children, and of all tables together of a parent, of a parent and a child, of a
 child, and of two children."""
-SMALL_BUDGET = {**IMPORTANCE, "above": 1.0}
+SMALL_BUDGET = {"number": 2.0, "above": 1.0, "between": 1.0, "inside": 1.0, "across": 1.0}
 """The importance if the budget is small (`pgmest.mechanisms.lamp.small_budgets`): few tables are measured then."""
 
 

@@ -7,8 +7,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from pgmest.mechanisms.lamp.candidates import NoiseModel
+from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
+from pgmest.mechanisms.linked.numbers import MeasuredNumbers
 from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds
 from pgmest.mechanisms.linked.workload import family_workload
 from pgmest.privacy import Curator, Rho, audit
@@ -40,8 +43,13 @@ def asked(data: FamilyDataset, seed: int, rho: float) -> list[tuple[Any, np.ndar
         groups = [[np.arange(layout.domain[name]) for name in clique] for clique in cliques]
         rest = curator.remaining if spend is None else spend
         rounds._answers(cliques, groups, [None] * len(cliques), [1.0] * len(cliques), rest)
+        if spend is not None:
+            rounds.linked.families, rounds.evidence = FAMILIES, Evidence.of(curator.measurements, layout.domain, 30.0)
+            rounds.above = NoiseModel.of(curator.budget, curator.neighbors)
+            rounds._measure_numbers()
     above = [(m.clique, m.values, float(np.mean(m.stddev))) for m in curator.measurements]
-    return [*above, *((a, a.values, a.stddev) for a in rounds.linked.lengths)]
+    children = [*rounds.linked.lengths, *rounds.linked.numbers]
+    return [*above, *((answer, answer.values, answer.stddev) for answer in children)]
 
 
 def log_ratio(answers: list[tuple[Any, np.ndarray, float]]) -> float:
@@ -51,11 +59,14 @@ def log_ratio(answers: list[tuple[Any, np.ndarray, float]]) -> float:
         if isinstance(about, tuple):
             means = [families.above(about).ravel() for families in (FAMILIES, LARGER)]
             found, counted = values.ravel(), slice(None)
+        elif isinstance(about, MeasuredNumbers):
+            means = [families.numbers(about.name, about.cut)[0].ravel() for families in (FAMILIES, LARGER)]
+            found, counted = values.ravel(), slice(None)
         else:
             layout = FAMILIES.layout
             present = layout.present(about.clique, about.groups)
             counted = (np.triu(present) if layout.are_alike(about.clique, about.groups) else present).ravel()
-            means = [families.tables(about.clique, about.groups)[0].ravel() for families in (FAMILIES, LARGER)]
+            means = [f.tables(about.clique, about.groups, about.cut)[0].ravel() for f in (FAMILIES, LARGER)]
             found = values.ravel()
         first, second = (np.square(found - mean)[counted].sum() for mean in means)
         total += (first - second) / (2 * stddev**2)

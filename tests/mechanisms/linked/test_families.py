@@ -9,7 +9,9 @@ import pytest
 
 from pgmest.mechanisms.linked.families import OTHER, Families, Layout, shares
 from pgmest.mechanisms.linked.kernels import MOST_ALL, NEAR
-from pgmest.mechanisms.linked.lengths import MeasuredLengths
+from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut
+from pgmest.mechanisms.linked.numbers import best_cut_of_numbers
+from pgmest.mechanisms.linked.search import without_absent
 from pgmest.tables.domain import Clique, Domain
 from tests.mechanisms.linked.examples import random_families
 
@@ -27,7 +29,11 @@ def partners(size: int, i: int) -> list[int]:
     return [(i + step) % size for step in steps]
 
 
-def brute_force(families: Families, clique: Clique) -> tuple[np.ndarray, np.ndarray]:
+CUTS = (0.0, 0.2, 1.0, 1.7, 4.0)
+"""Lengths to which families are cut."""
+
+
+def brute_force(families: Families, clique: Clique, cut: float) -> tuple[np.ndarray, np.ndarray]:
     """Return lengths and averages, counted family by family."""
     layout = families.layout
     shape = tuple(layout.domain[name] for name in clique)
@@ -57,12 +63,10 @@ def brute_force(families: Families, clique: Clique) -> tuple[np.ndarray, np.ndar
             present[tuple(cell)] += there
         averages += counts / counts.sum()
         if present.any():
-            if alike:
-                half = np.triu(counts, 1) + np.diag(np.diag(counts) / 2)
-                unit = half / np.linalg.norm(half)
-                lengths += unit + np.triu(unit, 1).T
-            else:
-                lengths += present / np.linalg.norm(present)
+            weight = 1 / counts.sum() if layout.is_across(clique) else 1.0
+            wanted = weight * (np.triu(counts, 1) + np.diag(np.diag(counts) / 2) if alike else present)
+            short = wanted / max(cut, np.linalg.norm(wanted))
+            lengths += short + np.triu(short, 1).T if alike else short
     return lengths, averages
 
 
@@ -73,10 +77,14 @@ def test_tables_are_those_of_brute_force(at_most: int, seed: int, ordered: bool)
     families = random_families(np.random.default_rng(seed), 7, at_most, ordered)
     for clique in all_cliques(families.layout):
         groups = [np.arange(families.layout.domain[name]) for name in clique]
-        lengths, averages = families.tables(clique, groups)
-        wanted = brute_force(families, clique)
-        assert np.allclose(lengths, wanted[0], atol=1e-9), clique
-        assert np.allclose(averages, wanted[1], atol=1e-6), clique
+        for cut in CUTS:
+            lengths, averages = families.tables(clique, groups, cut)
+            wanted = brute_force(families, clique, cut)
+            assert np.allclose(lengths, wanted[0], atol=1e-5), clique
+            assert np.allclose(averages, wanted[1], atol=1e-6), clique
+        if not families.layout.is_across(clique):
+            counts = families.tables(clique, groups, 100.0)[0] * 100
+            assert np.allclose(families.counts(clique), without_absent(counts, families.layout, clique))
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -96,14 +104,43 @@ def test_every_family_moves_lengths_and_averages_by_at_most_one(ordered: bool) -
                             np.where(g == g[-1], 1, 0) if layout.kind(n) > 1 else g
                             for n, g in zip(clique, groups, strict=True)
                         ]
-                    lengths, averages = one.tables(clique, groups)
-                    free = np.triu(lengths) if layout.are_alike(clique, groups) else lengths
-                    length = float(np.linalg.norm(free))
-                    assert length == pytest.approx(1, abs=1e-12) or length == 0
+                    for cut in CUTS:
+                        lengths, averages = one.tables(clique, groups, cut)
+                        free = np.triu(lengths) if layout.are_alike(clique, groups) else lengths
+                        length = float(np.linalg.norm(free))
+                        assert length <= 1 + 1e-12
+                        assert lengths.min() >= 0
+                        assert cut or length in (0.0, pytest.approx(1, abs=1e-12))
+                        longest[clique] = max(longest.get(clique, 0.0), length)
                     assert averages.min() >= 0
                     assert averages.sum() <= 1
-                    longest[clique] = max(longest.get(clique, 0.0), length)
     assert min(longest.values()) == pytest.approx(1)  # the bound is met for every table
+
+
+def test_every_family_moves_numbers_by_at_most_one() -> None:
+    layout = Layout(Domain({}), Domain({"a": 4}), ("households", "persons"), 5)
+    for size in range(6):
+        for members in itertools.product(range(4), repeat=size):
+            one = Families(layout, np.array([[size]]), np.array(members, dtype=np.int64).reshape(size, 1))
+            wanted = np.zeros((4, 3))
+            for code in set(members):
+                wanted[code, min(members.count(code), 3) - 1] = 1
+            for cut in (0.0, 1.0, 1.5, 2.0):
+                lengths, counts = one.numbers("persons.a", cut)
+                assert np.array_equal(counts, wanted)
+                assert np.allclose(lengths, wanted / max(cut, float(np.linalg.norm(wanted)), 1e-9))
+                assert np.linalg.norm(lengths) <= 1 + 1e-12
+
+
+def test_longer_cuts_are_chosen_where_there_is_less_noise() -> None:
+    families = random_families(np.random.default_rng(0), 400, 4)
+    for clique in all_cliques(families.layout):
+        groups = tuple(np.arange(families.layout.domain[name]) for name in clique)
+        cuts = [best_cut(families.layout, clique, groups, families, 1.0, stddev) for stddev in (1e-3, 1.0, 1e3)]
+        assert cuts == sorted(cuts, reverse=True)
+        assert cuts[-1] < cuts[0]
+    numbers = [best_cut_of_numbers(families.layout, "persons.a", families, 1.0, stddev) for stddev in (1e-3, 1e3)]
+    assert numbers[0] > numbers[1]
 
 
 @pytest.mark.parametrize("ordered", [False, True])
