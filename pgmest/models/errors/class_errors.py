@@ -155,17 +155,20 @@ class ClassErrorModel(ErrorModel):
     Attributes:
         codes: the errors over codes.
         labels: the class of each code, for attributes that are reduced.
+        always: whether tables of few codes are drawn over classes, too. Answers about levels of a tree tell more about
+            their groups than about the errors that the codes of a group share.
     """
 
     codes: ErrorModel = field(kw_only=True)
     labels: Mapping[str, np.ndarray] = field(kw_only=True)
+    always: bool = False
     _over_codes: dict[Clique, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def reduced(cls, codes: ErrorModel, labels: Mapping[str, np.ndarray]) -> ClassErrorModel:
+    def reduced(cls, codes: ErrorModel, labels: Mapping[str, np.ndarray], *, always: bool = False) -> ClassErrorModel:
         """Create the error model over classes."""
         tables = ClassTables(cast(EstimatedModel, ClassModel(codes.tables.model, labels)), codes=codes.tables)
-        return cls(tables, codes.known, codes.answers, codes=codes, labels=labels)
+        return cls(tables, codes.known, codes.answers, codes=codes, labels=labels, always=always)
 
     def _draw(
         self, clique: Clique, count: int, generator: np.random.Generator, drawn: dict[Clique, np.ndarray]
@@ -174,7 +177,7 @@ class ClassErrorModel(ErrorModel):
         if clique not in drawn:
             self._over_codes[()] = drawn[()]
             most = {1: math.inf, 2: MOST_DRAWN}.get(len(clique), MOST_DRAWN / 10)
-            if self.codes.tables.domain.size(clique) * count > most:
+            if self.always or self.codes.tables.domain.size(clique) * count > most:
                 return super()._draw(clique, count, generator, drawn)
             found = self.codes._draw(clique, count, generator, self._over_codes)
             for axis, name in enumerate(clique):

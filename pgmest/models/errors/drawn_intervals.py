@@ -20,6 +20,7 @@ from pgmest.models.protocol import EstimatedModel
 from pgmest.models.table_query import answer_table, is_names, on_attributes
 from pgmest.models.uncertainty import Uncertainty
 from pgmest.queries import Kron, LinearQuery, MatrixQuery
+from pgmest.queries.matrices import Grouping
 from pgmest.tables.domain import Clique
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -104,8 +105,10 @@ def drawn_answers(
     names = attributes_read(model, query, clique, given)
     evidence = checked_evidence(domain, given, names)
     whole = domain.ordered((*names, *evidence))
-    if domain.size(whole) > MOST_CELLS:
-        errors, query, evidence = _over_classes(errors, query, clique, whole, evidence)
+    levels = isinstance(query, Kron) and any(isinstance(one, Grouping) for one in query.matrices)
+    levels = levels and len(whole) <= MOST_ATTRIBUTES and not errors.facts  # which are about codes
+    if levels or domain.size(whole) > MOST_CELLS:
+        errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
         domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
     drawn = errors.draws(whole, seed=np.random.default_rng([seed, *domain.axes(whole)]))
     table = errors.tables.model.project(whole).values
@@ -166,9 +169,16 @@ def no_known_errors(model: ModelBase) -> ArgumentError:
 
 
 def _over_classes(
-    errors: ErrorModel, query: Any, clique: Any, whole: Clique, evidence: Mapping[str, int]
+    errors: ErrorModel, query: Any, clique: Any, whole: Clique, evidence: Mapping[str, int], always: bool
 ) -> tuple[ErrorModel, Any, Mapping[str, int]]:
     """Return errors, a query and evidence over classes of codes, of which the query asks alone.
+
+    Args:
+        errors: the errors over codes.
+        query, clique: the query.
+        whole: the attributes of the query and of the evidence.
+        evidence: the given codes.
+        always: as for `ClassErrorModel`.
 
     Raises:
         ArgumentError: the table over classes is too large, too.
@@ -179,7 +189,7 @@ def _over_classes(
     labels = {name: classes_of(factor, domain[name]) for name, factor in factors.items()}
     labels |= {name: (np.arange(domain[name]) == code).astype(np.int64) for name, code in evidence.items()}
     labels = {name: own for name, own in labels.items() if int(own.max()) + 1 < domain[name]}
-    reduced = ClassErrorModel.reduced(errors, labels)
+    reduced = ClassErrorModel.reduced(errors, labels, always=always)
     cells, classes = domain.size(whole), reduced.tables.domain.size(whole)
     if classes > MOST_CELLS or len(whole) > MOST_ATTRIBUTES:
         apart = "" if classes == cells else f", of which the query tells {count_text(classes)} apart"

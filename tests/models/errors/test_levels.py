@@ -1,0 +1,59 @@
+"""Intervals by level of a tree are those of the answers about its groups, not of all codes together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.queries.levels import level_kron
+
+CODES, RECORDS = 60, 3000
+TREE = pg.Hierarchy("code", {"chapter": np.arange(CODES) // 20})
+DOMAIN = pg.Domain({"code": CODES, "sex": 2}).with_hierarchies(TREE)
+
+
+def records() -> pg.Dataset:
+    """Records whose codes have a long tail."""
+    rng = np.random.default_rng(0)
+    chances = 1 / np.arange(1, CODES + 1) ** 1.1
+    codes = rng.permutation(CODES)[rng.choice(CODES, RECORDS, p=chances / chances.sum())]
+    return pg.Dataset.from_codes([codes, rng.integers(0, 2, RECORDS)], DOMAIN)
+
+
+DATA = records()
+NOISE = {("code",): 10.0, ("code@chapter",): 5.0, ("code@chapter", "sex"): 8.0}
+
+
+def model_of(seed: int) -> pg.Model:
+    """Estimate from noisy counts of codes and of chapters, and of chapters by sex."""
+    rng, found = np.random.default_rng(seed), []
+    for names, stddev in NOISE.items():
+        query = level_kron(DOMAIN, names)
+        true = query.apply(DATA.project(query.attributes)).reshape(-1)
+        found.append(pg.LinearMeasurement(true + rng.normal(0, stddev, len(true)), query.attributes, stddev, query))
+    return pg.estimate(found, DOMAIN)
+
+
+@pytest.mark.parametrize("names", [("code@chapter",), ("code@chapter", "sex")], ids=" x ".join)
+def test_the_interval_of_a_group_is_as_wide_as_the_noise_of_its_count(names):
+    """Sums over 20 codes would be five times as wide. At least seven of ten hold the truth, of 12 or 24."""
+    true = level_kron(DOMAIN, names).apply(DATA.project(("code", "sex")))
+    held, widths = [], []
+    for seed in range(4):
+        low, high = model_of(seed).interval(names)
+        held.append((low.values <= true) & (true <= high.values))
+        widths.append(high.values - low.values)
+    assert 0.6 < np.mean(widths) / (2 * 1.96 * NOISE[names]) < 1.2
+    assert np.mean(held) > 0.7
+
+
+def test_codes_and_sums_that_are_held_exactly_keep_their_intervals():
+    """An exact count of chapters has no width, though its codes have noise."""
+    query = level_kron(DOMAIN, ("code@chapter",))
+    true = query.apply(DATA.project("code"))
+    rng = np.random.default_rng(0)
+    noisy = pg.LinearMeasurement(DATA.project("code").values + rng.normal(0, 10, CODES), "code", 10.0)
+    model = pg.estimate([noisy, pg.LinearMeasurement.exact(true, "code", query)], DOMAIN)
+    assert np.allclose(model.interval("code@chapter").width.values, 0.0, atol=1e-3)
+    assert (model.interval("code").width.values > 1.0).any()
