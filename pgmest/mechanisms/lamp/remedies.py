@@ -156,7 +156,8 @@ def remedies(mechanism: LAMP, forecast: Forecast, tables: list[ExpectedTable]) -
     if not forecast.emphasized and (gain := _emphasis_gain(mechanism, forecast, tables)):
         yield gain
     for text, changed in _changes(mechanism, domain, demand.has_range_queries):
-        other = forecast_of(changed[0], changed[1], demand, forecast.records)
+        asked = demand if changed[1] is domain else replace(demand, at_levels=())  # whose groups are of other codes
+        other = forecast_of(*changed, asked, forecast.records)
         low, high = likely(other)
         error = other.likely_error
         found = "" if error is None else f", with an error of about {percent_text(error, 1)}"

@@ -191,3 +191,13 @@ def test_the_noise_of_a_level_is_that_of_least_squares_from_all_levels(level):
     members = (tree.groups(level) == np.arange(groups)[:, None]).astype(float)
     expected = np.diag(members @ np.linalg.inv(precision) @ members.T)
     assert level_forecast._variance(forecast, "code", 0.2, groups) == pytest.approx(expected.mean(), rel=1e-5)
+
+
+def test_a_plan_with_a_tree_of_many_codes_says_what_fewer_values_would_gain():
+    """Levels are of all codes, and the plan compares with a domain of 16 values each."""
+    tree = pg.Hierarchy("code", {"chapter": np.arange(200) // 20})
+    domain = pg.Domain({"code": 200, "sex": 2, "age": 6}).with_hierarchies(tree)
+    for workload in (None, [("code@chapter", "sex"), ("code", "age")]):
+        text = str(LAMP(epsilon=0.5, delta=1e-9).plan(domain, 5000, workload))
+        assert ("16 values each, of code" in text) == (workload is None)
+        assert "code@chapter x sex" in text
