@@ -67,7 +67,7 @@ def joins_of(numbers: Numbers) -> dict[str, Join]:
     if len(roots) != 1:
         raise DataError(
             f"{listed(roots)} share no column whose values tell the rows of one apart and stand in the other: give "
-            "tables that join by a key, or write the schema by hand."
+            "tables that join by a key, rename the key where it has another name, or write the schema by hand."
         )
     return joins
 
