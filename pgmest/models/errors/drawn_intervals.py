@@ -106,7 +106,8 @@ def drawn_answers(
     evidence = checked_evidence(domain, given, names)
     whole = domain.ordered((*names, *evidence))
     levels = isinstance(query, Kron) and any(isinstance(one, Grouping) for one in query.matrices)
-    levels = levels and len(whole) <= MOST_ATTRIBUTES and not errors.facts  # which are about codes
+    if levels:  # facts are about codes, and dependence that was not measured may cancel within groups
+        levels = len(whole) <= MOST_ATTRIBUTES and errors.is_measured(whole) and not errors.facts
     if levels or domain.size(whole) > MOST_CELLS:
         errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
         domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique

@@ -57,3 +57,13 @@ def test_codes_and_sums_that_are_held_exactly_keep_their_intervals():
     model = pg.estimate([noisy, pg.LinearMeasurement.exact(true, "code", query)], DOMAIN)
     assert np.allclose(model.interval("code@chapter").width.values, 0.0, atol=1e-3)
     assert (model.interval("code").width.values > 1.0).any()
+
+
+def test_a_table_by_level_that_was_not_measured_is_as_wide_as_its_codes_make_it():
+    """Dependence between codes cancels in sums over a group, and is not all taken to be between groups."""
+    exact = [pg.LinearMeasurement(DATA.project(name).values, name, 2.0) for name in ("code", "sex")]
+    model = pg.estimate(exact, DOMAIN)
+    codes, chapters = (model.interval(names).width.values for names in (("code", "sex"), ("code@chapter", "sex")))
+    groups = np.stack([codes[TREE.groups("chapter") == one] for one in range(3)])
+    assert (chapters < 1.2 * groups.sum(axis=1)).all()
+    assert (chapters > 0.5 * np.sqrt(np.square(groups).sum(axis=1))).all()
