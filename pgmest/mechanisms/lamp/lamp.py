@@ -108,7 +108,7 @@ class LAMP(Mechanism):
     towards each other where that lowers the estimated risk (`tree_counts`). `Result.details["not_distinguished"]` lists
     the branches whose codes differ by no more than noise explains: their codes have even shares, or those of `prior`.
 
-    Without a workload all pairs matter equally. A tree then changes no shares: coarser levels only decide over which
+    Without a workload all pairs matter equally. A tree then changes no weights: coarser levels only decide over which
     groups a pair is measured, and all measurements together pay for the counts of branches. Triples at coarse levels,
     such as ("district@state", "age", "income"), are measured if the workload asks for them. Of attributes that a
     workload does not name, the one-way marginals matter.

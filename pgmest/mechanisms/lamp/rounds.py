@@ -17,6 +17,7 @@ from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candi
 from pgmest.mechanisms.lamp.answers import counts_all, grouping_query, least_total
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import (
+    CELLS,
     CandidateMarginal,
     NoiseModel,
     magnitude_histogram,
@@ -224,6 +225,8 @@ class Rounds(ScoredRounds):
             yield total_candidate(stddev, self.noise_model)
         for name in self.demand.attributes:
             views = self.workload_sensitivity.views.get((name,))
+            if views is None and self.small_budget and self._tree(name):
+                views = CELLS  # the noise hides most codes, so that it matters down to which level they are measured
             if views is None:
                 yield one_way_candidate(
                     (name,), self.evidence.counts(name), self.evidence.stddev(name), self.noise_model
