@@ -47,7 +47,8 @@ Bold numbers miss their target.
 LIMITS = """
 ## What limits the rest
 
-Two further runs of each kind, and four of LAMP, were judged by hand, with the same classes of questions.
+Two runs of each kind, one of which is in the table, too, where that has two, and four further runs of LAMP were judged
+by hand, with the same classes of questions.
 
 - *Few independent errors.* All prefix sums of an attribute share its noise, as do the boxes and slopes of a table:
   within one run they hold together or miss together, so that the worst table of a single run is mostly chance. Over two
