@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.queries.levels import level_kron
+from pgmest.queries.levels import level_kron, weighted_kron
 
 CODES, RECORDS = 60, 3000
 TREE = pg.Hierarchy("code", {"chapter": np.arange(CODES) // 20})
@@ -59,11 +59,18 @@ def test_codes_and_sums_that_are_held_exactly_keep_their_intervals():
     assert (model.interval("code").width.values > 1.0).any()
 
 
-def test_a_table_by_level_that_was_not_measured_is_as_wide_as_its_codes_make_it():
-    """Dependence between codes cancels in sums over a group, and is not all taken to be between groups."""
-    exact = [pg.LinearMeasurement(DATA.project(name).values, name, 2.0) for name in ("code", "sex")]
-    model = pg.estimate(exact, DOMAIN)
-    codes, chapters = (model.interval(names).width.values for names in (("code", "sex"), ("code@chapter", "sex")))
-    groups = np.stack([codes[TREE.groups("chapter") == one] for one in range(3)])
-    assert (chapters < 1.2 * groups.sum(axis=1)).all()
-    assert (chapters > 0.5 * np.sqrt(np.square(groups).sum(axis=1))).all()
+def test_dependence_that_was_not_measured_is_not_all_taken_to_be_between_groups():
+    """Chapters within a state of independent areas: the codes may depend on areas, which cancels in sums over both."""
+    areas = pg.Hierarchy("area", {"state": np.arange(40) // 5})
+    domain, rng = pg.Domain({"code": CODES, "area": 40}).with_hierarchies(TREE, areas), np.random.default_rng(0)
+    data = pg.Dataset.from_codes([rng.integers(0, CODES, RECORDS), rng.integers(0, 40, RECORDS)], domain)
+    noisy = [
+        pg.LinearMeasurement(data.project(name).values + rng.normal(0, 5, size), name, 5.0)
+        for name, size in domain.items()
+    ]
+    model = pg.estimate(noisy, domain)
+    one_state = {"area": (areas.groups("state") == 3).astype(float)}
+    query = weighted_kron(domain, ("code@chapter",), one_state)
+    counts, width = np.asarray(model.answer(query).values), model.interval(query).width.values
+    assert (width < 0.7 * counts).all()
+    assert (width > 2 * np.sqrt(counts)).all()
