@@ -19,7 +19,6 @@ from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
 from pgmest.mechanisms.lamp.small_budgets import is_small
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
-from pgmest.mechanisms.linked.kernels import MOST_ALL
 from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut, measured, vector_of
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers, best_cut_of_numbers, measured_numbers, numbers_of
 from pgmest.mechanisms.linked.search import Target
@@ -183,6 +182,8 @@ class LinkedRounds(Rounds):
     @property
     def _numbered(self) -> bool:
         """Whether the numbers of children with a code are measured: their search reads all children of a family."""
+        from pgmest.mechanisms.linked.kernels import MOST_ALL
+
         layout = self.linked.layout
         return len(layout.members) > 0 and 1 < layout.at_most <= MOST_ALL and not self._averaged
 
