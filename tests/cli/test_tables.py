@@ -150,9 +150,10 @@ def test_what_cannot_occur_does_not(folder):
 
 
 def test_a_mechanism_that_cannot_exclude_the_impossible_says_so(folder, tmp_path, capsys):
-    options = ["--insecure-simulation", "--rho", "1", "--mechanism", "privsyn", "--out", str(tmp_path / "x.csv")]
+    options = ["--insecure-simulation", "--rho", "1", "--mechanism", "privbayes", "--out", str(tmp_path / "x.csv")]
+    options += ["--parameter", "estimator=original"]
     assert main(["synthesize", *paths(folder), *options]) == 0
-    assert "impossible may occur in the table (not honored: some of the records" in capsys.readouterr().err
+    assert "impossible may occur in the table (not honored: " in capsys.readouterr().err
 
 
 def test_the_budget_spent_and_the_model_are_written(folder):
