@@ -37,6 +37,9 @@ CALLED = (
     "inference/exact/contraction_matrices.py",
     "inference/exact/contraction_products.py",
     "inference/exact/node_row_kernels.py",
+    "mechanisms/linked/pairing.py",
+    "mechanisms/linked/pair_kernels.py",
+    "mechanisms/linked/rule_kernels.py",
 )
 """The files of the package whose functions kernels in other files may call."""
 

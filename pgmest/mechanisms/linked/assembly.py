@@ -23,14 +23,14 @@ from pgmest.sampling.systematic import systematic
 from pgmest.tables.domain import Clique
 
 UNMEASURED = 8.0
-"""How many times the usual variance the tables have that were not measured, and come from the model of one child."""
+"""The variance of tables that were not measured, but come from the model of one child, over the usual variance."""
 LEAST_WEIGHTED, MOST_WEIGHTED = 20_000, 1_000_000
 """The least and the largest number of weighted records of one child with its family."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How thoroughly families are made.
+    """The effort with which families are made.
 
     Attributes:
         families: the number of families; None for as many as the data is estimated to have.

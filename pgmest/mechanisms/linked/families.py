@@ -14,13 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
+from pgmest.mechanisms.linked.pairing import MOST_ALL, MOST_COUNTED, NEAR
 from pgmest.tables.domain import Clique, Domain
 
 PARENT, NUMBER, MEMBER, OTHER = range(4)
 """The kinds of attributes of a `Layout`: of a parent, the number of children, of a child, of another or next child."""
 
 GRAIN = 2.0**-30
-"""What the weights of children and of pairs are multiples of, so that sums of them are exact."""
+"""The unit of the weights of children and of pairs: they are multiples of it, so that sums of them are exact."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ class Families:
         return _counted(columns, tuple(shape), len(self.children))
 
     def _tables(self, clique: Clique, groups: Sequence[np.ndarray], cut: float) -> tuple[np.ndarray, np.ndarray]:
-        from pgmest.mechanisms.linked.kernels import add_members, add_pairs
+        from pgmest.mechanisms.linked.counting_kernels import add_members, add_pairs
 
         layout, shape = self.layout, tuple(int(labels[-1]) + 1 for labels in groups)
         cells = math.prod(shape)
@@ -257,7 +258,7 @@ class Families:
         Returns:
             the lengths and the counts, shape (codes, 3).
         """
-        from pgmest.mechanisms.linked.kernels import MOST_COUNTED, add_numbers
+        from pgmest.mechanisms.linked.counting_kernels import add_numbers
 
         codes = np.ascontiguousarray(self.children[:, self.layout.place(name)])
         size = self.layout.domain[name] - 1
@@ -309,8 +310,6 @@ def shares(at_most: int, pairs: bool) -> np.ndarray:
 
     A family's weights sum to at most 1. They are rounded down to multiples of `GRAIN`.
     """
-    from pgmest.mechanisms.linked.kernels import MOST_ALL, NEAR
-
     sizes = np.arange(at_most + 1)
     partners = np.where(sizes <= MOST_ALL, sizes - 1, 2 * NEAR) if pairs else np.ones(at_most + 1, dtype=np.int64)
     return np.floor(1 / np.maximum(sizes * partners, 1) / GRAIN) * GRAIN

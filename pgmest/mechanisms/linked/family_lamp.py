@@ -32,8 +32,8 @@ FINAL = Effort(None, 2, 12)
 """The effort for the families of the result."""
 
 AGAIN, LAST = 2, Effort(None, 2, 4)
-"""How many times the families of the result are changed to meet what the answers mean given themselves, and the
-effort."""
+"""The number of times that the families of the result are changed to meet what the answers mean given these families,
+and the effort."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.lengths import CUT_SPREAD, USUAL
+from pgmest.mechanisms.linked.pairing import MOST_COUNTED
 from pgmest.mechanisms.linked.search import Target
 from pgmest.privacy.requests import UnitVector
 
@@ -57,16 +58,12 @@ class MeasuredNumbers:
 
 def numbers_of(layout: Layout, name: str, cut: float) -> UnitVector:
     """Return the request for the numbers of one attribute of a child."""
-    from pgmest.mechanisms.linked.kernels import MOST_COUNTED
-
     count = (layout.domain[name] - 1) * MOST_COUNTED
     return UnitVector(f"numbers of {name}", count, partial(_numbers, name=name, cut=cut))
 
 
 def measured_numbers(layout: Layout, name: str, answer: tuple[np.ndarray, float], cut: float) -> MeasuredNumbers:
     """Return the answer to the request of `numbers_of` as a table."""
-    from pgmest.mechanisms.linked.kernels import MOST_COUNTED
-
     values, stddev = answer
     return MeasuredNumbers(name, values.reshape(layout.domain[name] - 1, MOST_COUNTED), stddev, cut)
 

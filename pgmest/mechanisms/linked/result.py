@@ -88,7 +88,7 @@ class LinkedResult:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What answers may count: rows of each table, and pairs of rows of one parent."""
+        """The names of what answers may count: rows of each table, and pairs of rows of one parent."""
         several = [name for name, result in self.results.items() if result.model.layout.at_most > 1]
         return (*self.model.order, *(f"{PAIRS}{name}" for name in several))
 

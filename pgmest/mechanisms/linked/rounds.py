@@ -21,6 +21,7 @@ from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
 from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut, measured, vector_of
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers, best_cut_of_numbers, measured_numbers, numbers_of
+from pgmest.mechanisms.linked.pairing import MOST_ALL
 from pgmest.mechanisms.linked.search import Target
 from pgmest.mechanisms.linked.twins import TwinTables, twin_tables
 from pgmest.mechanisms.linked.workload import family_workload
@@ -182,8 +183,6 @@ class LinkedRounds(Rounds):
     @property
     def _numbered(self) -> bool:
         """Whether the numbers of children with a code are measured: their search reads all children of a family."""
-        from pgmest.mechanisms.linked.kernels import MOST_ALL
-
         layout = self.linked.layout
         return len(layout.members) > 0 and 1 < layout.at_most <= MOST_ALL and not self._averaged
 
@@ -325,7 +324,7 @@ def _demand(layout: Layout, small: bool) -> WorkloadDemand:
 
 @dataclass(frozen=True)
 class _Measured:
-    """What `Rounds` reports of a measurement."""
+    """A measurement as `Rounds` reports it."""
 
     clique: Clique
     stddev: float

@@ -22,7 +22,7 @@ HIGHER, LOWER = 1, 2
 
 @dataclass(frozen=True, eq=False)
 class FamilyRules:
-    """The rules of a child table, as the kernels read them (`kernels.violations`).
+    """The rules of a child table, as the kernels read them (`rule_kernels.violations`).
 
     Attributes:
         counted: the attribute of each rule about a number of children.
@@ -105,7 +105,7 @@ class FamilyRules:
 
     def broken(self, families: Families) -> np.ndarray:
         """Return which families break rules."""
-        from pgmest.mechanisms.linked.kernels import count_violations
+        from pgmest.mechanisms.linked.rule_kernels import count_violations
 
         found = np.zeros(len(families.sizes), dtype=np.int64)
         rows = families.first, families.sizes, families.parents, families.children
@@ -147,7 +147,7 @@ class FamilyRules:
 
     def changed(self, families: Families, generator: np.random.Generator) -> Families:
         """Return the families, their children in order, after changes of codes that lower the number of violations."""
-        from pgmest.mechanisms.linked.kernels import repair_families
+        from pgmest.mechanisms.linked.rule_kernels import repair_families
 
         if self.rising >= 0:
             order = np.lexsort((families.children[:, self.rising], families.owners))

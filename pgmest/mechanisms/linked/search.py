@@ -139,7 +139,7 @@ class FamilySearch:
         return (*rows, families.layout.ordered, *self._tables, *self.rules.arrays)
 
     def _exchange(self) -> int:
-        from pgmest.mechanisms.linked.kernels import exchange_children
+        from pgmest.mechanisms.linked.search_kernels import exchange_children
 
         families = self.families
         roles = self.rules.roles(families.children)
@@ -152,7 +152,7 @@ class FamilySearch:
         return exchange_children(order, partners, *self._arguments)
 
     def _change_codes(self) -> int:
-        from pgmest.mechanisms.linked.kernels import change_codes
+        from pgmest.mechanisms.linked.search_kernels import change_codes
 
         codes = np.array(self.families.layout.child.shape, dtype=np.int64)
         ruled = np.zeros(len(codes), dtype=bool)

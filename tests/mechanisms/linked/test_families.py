@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pgmest.mechanisms.linked.families import OTHER, Families, Layout, shares
-from pgmest.mechanisms.linked.kernels import MOST_ALL, NEAR
 from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut
 from pgmest.mechanisms.linked.numbers import best_cut_of_numbers
+from pgmest.mechanisms.linked.pairing import MOST_ALL, NEAR
 from pgmest.mechanisms.linked.search import without_absent
 from pgmest.tables.domain import Clique, Domain
 from tests.mechanisms.linked.examples import random_families

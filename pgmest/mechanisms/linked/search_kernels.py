@@ -1,4 +1,4 @@
-"""The compiled kernels of linked tables: counting what each family adds to a table, and the search over families.
+"""The compiled kernels of the search over families: exchanges of children, and changes of codes.
 
 A family is a row of the parent table with its rows of the child table; rows of one family are adjacent. In `places`,
 a table of attributes x and y has its first cell, and the steps of its cells from one code of x and of y to the next;
@@ -10,143 +10,25 @@ Children of a family that are `ordered` are paired with the next one; others, wi
 from __future__ import annotations
 
 from pgmest._base.compiled import compiled, inlined
-
-NEAR, MOST_ALL = 4, 12
-"""Children of a family of more than MOST_ALL are paired with those at most NEAR places before and after, in a circle;
-all children of a smaller family are paired with each other."""
-
-MOST_COUNTED = 3
-"""Families are counted by whether 1, 2, or at least this many children have a code."""
+from pgmest.mechanisms.linked.pair_kernels import partner, partners
+from pgmest.mechanisms.linked.pairing import MOST_COUNTED
+from pgmest.mechanisms.linked.rule_kernels import violations
 
 FIRST, STEP, OTHER_STEP = range(3)
 """The columns of `places`."""
 
 
 @inlined
-def _partners(size):
-    """Return with how many others each child of a family of this size is paired."""
-    return size - 1 if size <= MOST_ALL else 2 * NEAR
-
-
-@inlined
-def _partner(first, size, i, turn):
-    """Return a partner of child i of a family: the one of this number."""
-    place = i - first
-    step = 1 + turn if size <= MOST_ALL or turn < NEAR else size - 1 - (turn - NEAR)
-    return first + (place + step) % size
-
-
-@compiled
-def add_members(first, sizes, parents, children, share, most, counts, lengths, averages):
-    """Add each family's cells `parents[g] + children[i]` to a table, divided by their length, and their average.
-
-    Args:
-        first, sizes: the first child and the number of children of each family.
-        parents, children: a family's and a child's part of the cell.
-        share: the weight of one of n children, at n.
-        most: the largest weight of one of n children in the lengths, at n.
-        counts: a table of zeros for work, which is returned as zeros.
-        lengths: the table to which each family adds its counts divided by their Euclidean length.
-        averages: the table to which each family adds its counts divided by their number.
-    """
-    for g in range(len(sizes)):
-        squares = 0.0
-        for i in range(first[g], first[g] + sizes[g]):
-            cell = parents[g] + children[i]
-            squares += 2 * counts[cell] + 1
-            counts[cell] += 1
-        for i in range(first[g], first[g] + sizes[g]):
-            cell = parents[g] + children[i]
-            lengths[cell] += min(most[sizes[g]], 1 / squares**0.5)
-            averages[cell] += share[sizes[g]]
-        for i in range(first[g], first[g] + sizes[g]):
-            counts[parents[g] + children[i]] = 0
-
-
-@compiled
-def add_pairs(first, sizes, ones, others, step, alike, share, most, counts, lengths, averages):
-    """Add each family's cells `ones[i] * step + others[j]` of its pairs of children, as `add_members` does.
-
-    Args:
-        first, sizes, share, most, counts, lengths, averages: as for `add_members`, with the weights of pairs.
-        ones, others: the codes of a child as the first and as the second of a pair.
-        step: the number of codes of the second.
-        alike: whether both are codes of the same attribute: then each pair counts once, in the cell of the smaller
-            code first, for the lengths.
-    """
-    for g in range(len(sizes)):
-        size = sizes[g]
-        if size < 2:
-            continue
-        squares = 0.0
-        for i in range(first[g], first[g] + size):
-            for turn in range(_partners(size)):
-                j = _partner(first[g], size, i, turn)
-                averages[ones[i] * step + others[j]] += share[size]
-                if alike and j < i:
-                    continue
-                cell = ones[i] * step + others[j]
-                if alike and others[j] < ones[i]:
-                    cell = others[j] * step + ones[i]
-                squares += 2 * counts[cell] + 1
-                counts[cell] += 1
-        for i in range(first[g], first[g] + size):
-            for turn in range(_partners(size)):
-                j = _partner(first[g], size, i, turn)
-                if alike and j < i:
-                    continue
-                cell = ones[i] * step + others[j]
-                if alike and others[j] < ones[i]:
-                    cell = others[j] * step + ones[i]
-                lengths[cell] += min(most[size], 1 / squares**0.5)
-        for i in range(first[g], first[g] + size):
-            for turn in range(_partners(size)):
-                j = _partner(first[g], size, i, turn)
-                cell = ones[i] * step + others[j]
-                counts[cell] = 0
-                if alike:
-                    counts[others[j] * step + ones[i]] = 0
-
-
-@compiled
-def add_numbers(first, sizes, codes, most, found, lengths, counts):
-    """Add in how many families 1, 2, or at least MOST_COUNTED children have each code, and the same cut to a length.
-
-    Args:
-        first, sizes: the first child and the number of children of each family.
-        codes: the code of each child.
-        most: the largest weight of a family in the lengths.
-        found: an array of zeros for work, as long as the number of codes, which is returned as zeros.
-        lengths, counts: the tables, shape (codes, MOST_COUNTED); the lengths of a family have a Euclidean length of at
-            most 1.
-    """
-    for g in range(len(sizes)):
-        different = 0
-        for i in range(first[g], first[g] + sizes[g]):
-            different += found[codes[i]] == 0
-            found[codes[i]] += 1
-        for i in range(first[g], first[g] + sizes[g]):
-            number = min(found[codes[i]], MOST_COUNTED)
-            if number > 0:
-                lengths[codes[i], number - 1] += min(most, 1 / different**0.5)
-                counts[codes[i], number - 1] += 1
-                found[codes[i]] = 0
-
-
-# -- the search ----------------------------------------------------------------------------------------------------
-
-
-@inlined
 def _turns(size, ordered):
     """Return the number of turns of `_other`: over the others of a pair with a child, before and after it in order."""
-    return 2 if ordered else _partners(size)
+    return 2 if ordered else partners(size)
 
 
 @inlined
 def _other(first, size, i, turn, ordered):
     """Return another child that is paired with child i of a family; -1 without one before or after it."""
     if not ordered:
-        return _partner(first, size, i, turn)
+        return partner(first, size, i, turn)
     j = i + 2 * turn - 1
     return j if first <= j < first + size else -1
 
@@ -154,7 +36,7 @@ def _other(first, size, i, turn, ordered):
 @inlined
 def _pair_share(size, ordered):
     """Return the weight of a pair in the averages of a family of this size."""
-    return 1.0 / size if ordered else 1.0 / (size * _partners(size))
+    return 1.0 / size if ordered else 1.0 / (size * partners(size))
 
 
 @inlined
@@ -336,65 +218,6 @@ def _exchange(children, i, j):
         children[j, a] = code
 
 
-@inlined
-def violations(g, first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred):
-    """Return by how many rows or pairs a family breaks rules.
-
-    Args:
-        g: the family.
-        first, sizes: the first child and the number of children of each family.
-        parents, children: the codes, shape (families, attributes) and (children, attributes).
-        counted: for each rule about a number of children, its attribute.
-        among: for each rule, whether each code of its attribute counts, shape (rules, codes); for rules that compare
-            children, 1 for the higher ones and 2 for the lower ones, after the rules about numbers.
-        limits: the least and the largest number of each rule about numbers.
-        compared: for each rule that compares, its attribute and the attribute whose codes are compared.
-        allowed: for each rule that compares, the pairs of codes that may stand together.
-        rising: the attribute whose codes never fall from one child to the next; -1 without one.
-        bars: for each table of impossible combinations, its first cell in `barred`, and for each of its attributes
-            whether it is a child's, its place, and the step of its codes; shape (tables, 1 + 3 * attributes), -1 for
-            no attribute.
-        barred: whether each cell is impossible.
-    """
-    broken, start, size = 0, first[g], sizes[g]
-    if rising >= 0:
-        for i in range(start, start + size - 1):
-            broken += children[i, rising] > children[i + 1, rising]
-    for r in range(len(counted)):
-        number = 0
-        for i in range(start, start + size):
-            number += among[r, children[i, counted[r]]]
-        broken += max(0, limits[r, 0] - number) + max(0, number - limits[r, 1])
-    for r in range(len(compared)):
-        kinds = len(counted) + r
-        for i in range(start, start + size):
-            if among[kinds, children[i, compared[r, 0]]] == 1:
-                for j in range(start, start + size):
-                    lower = among[kinds, children[j, compared[r, 0]]] == 2
-                    if lower and not allowed[r, children[i, compared[r, 1]], children[j, compared[r, 1]]]:
-                        broken += 1
-    for t in range(len(bars)):
-        for i in range(start, start + size):
-            cell = bars[t, 0]
-            for p in range(1, bars.shape[1], 3):
-                if bars[t, p] >= 0:
-                    code = children[i, bars[t, p + 1]] if bars[t, p] == 1 else parents[g, bars[t, p + 1]]
-                    cell += code * bars[t, p + 2]
-            broken += barred[cell]
-    return broken
-
-
-@compiled
-def count_violations(
-    first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred, broken
-):
-    """Set `broken` to the violations of each family; the other arguments are those of `violations`."""
-    for g in range(len(sizes)):
-        broken[g] = violations(
-            g, first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred
-        )
-
-
 @compiled
 def exchange_children(
     order,
@@ -558,7 +381,7 @@ def change_codes(
                             continue
                         same = 0  # partners before this one whose code adds to the same cells
                         for earlier in range(0 if ordered else turn):
-                            same += children[_partner(first[g], size, i, earlier), b] == children[j, b]
+                            same += children[partner(first[g], size, i, earlier), b] == children[j, b]
                         start += children[j, b] * other_step
                         for w in range(number):
                             cell = start + w * step
@@ -583,60 +406,3 @@ def change_codes(
             changed += best != code
             move_code(i, a, 1.0, g, *rows, *tables)
     return changed
-
-
-@compiled
-def repair_families(
-    broken,
-    draws,
-    first,
-    sizes,
-    parents,
-    children,
-    counted,
-    among,
-    limits,
-    compared,
-    allowed,
-    rising,
-    bars,
-    barred,
-    attributes,
-    codes,
-):
-    """Change codes of broken families one by one, each to one with the fewest violations, until none are left.
-
-    Args:
-        broken: the families.
-        draws: a random number for each of them, by which equally good changes are chosen.
-        attributes: the attributes that occur in rules.
-        codes: the number of codes of each attribute.
-        first, ..., barred: as for `violations`.
-    """
-    rows = (first, sizes, parents, children)
-    rules = (counted, among, limits, compared, allowed, rising, bars, barred)
-    for s in range(len(broken)):
-        g, draw = broken[s], draws[s]
-        start, size = first[g], sizes[g]
-        left = violations(g, *rows, *rules)
-        while left > 0:
-            fewest, ties, child, attribute, value = left, 0, 0, 0, 0
-            for i in range(start, start + size):
-                for p in range(len(attributes)):
-                    a = attributes[p]
-                    kept = children[i, a]
-                    for w in range(codes[a]):
-                        children[i, a] = w
-                        now = violations(g, *rows, *rules)
-                        if now < fewest:
-                            fewest, ties = now, 0
-                        if now == fewest and now < left:
-                            ties += 1
-                            draw = (draw * 1103515245 + 12345) % (1 << 31)
-                            if draw % ties == 0:
-                                child, attribute, value = i, a, w
-                    children[i, a] = kept
-            if fewest == left:
-                break
-            children[child, attribute] = value
-            left = fewest
