@@ -38,7 +38,8 @@ class LinkedTable:
         order_by: the attribute whose codes never fall in this order, such as a date; None without one.
 
     Raises:
-        ArgumentError: `parent`, `parent_rows` and `at_most` are not all given or all None, or `at_most` is below 1.
+        ArgumentError: `parent`, `parent_rows` and `at_most` are not all given or all None, `at_most` is below 1, or
+            `ordered` and `order_by` do not fit.
         ShapeError: `parent_rows` has not one entry for each row.
         DataError: `parent_rows` holds other things than rows, or the records have weights.
     """
@@ -57,6 +58,10 @@ class LinkedTable:
         given = {"parent": self.parent, "parent_rows": self.parent_rows, "at_most": self.at_most}
         lacking = [name for name, value in given.items() if value is None]
         if len(lacking) == len(given):
+            if self.ordered or self.order_by is not None:
+                raise ArgumentError.of(
+                    "ordered", self.ordered, "False, and order_by None: only the rows of one parent row have an order"
+                )
             return
         if self.parent is None or self.parent_rows is None or self.at_most is None:
             raise ArgumentError.of(lacking[0], None, f"given, since a table with a parent needs all of {listed(given)}")

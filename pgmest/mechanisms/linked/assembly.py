@@ -82,7 +82,7 @@ class Assembly:
             records = weighted.take(generator.permutation(np.repeat(np.arange(len(drawn)), drawn)))
         families = self.rules.repaired(self._dealt(records, generator), generator)
         targets = self._targets(evidence, weighted, families, before)
-        if self.layout.ordered:
+        if self.layout.ordered and self.layout.others:
             counts = {name: evidence.counts(name) for name in (*self.layout.members, *self.layout.others)}
             chains = Chains.of(self.layout, targets, counts)
             families = self.rules.repaired(chains.drawn(families, generator), generator)

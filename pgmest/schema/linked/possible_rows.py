@@ -3,7 +3,7 @@
 A mechanism for linked tables need not know the constraints of single tables. What it returns is changed here, which
 costs no privacy: a code of an impossible row is replaced by one that possible rows have beside its other codes, as long
 as no rule within its parent breaks that held before. Rows of a parent for which this fails get the codes of another
-parent's rows.
+parent's rows. Rows in order are sorted again, and the rows that hang on them go with them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.data.linked import LinkedDataset
+from pgmest.data.linked import LinkedDataset, places_of
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.tables.domain import Clique
 
@@ -132,9 +132,17 @@ class _Repair:
         return self._with({name: data.column(name)[source] for name in data.domain})
 
     def _with(self, columns: Mapping[str, np.ndarray]) -> LinkedDataset:
-        data = self._data
-        made = Dataset.from_codes([columns[name] for name in data.domain], data.domain)
-        tables = {**self.linked.tables, self.name: replace(self.linked.tables[self.name], dataset=made)}
+        """Return the linked tables with other codes of the rows, which are sorted within their parents if in order."""
+        domain, table, tables = self._data.domain, self.linked.tables[self.name], dict(self.linked.tables)
+        made = Dataset.from_codes([columns[name] for name in domain], domain)
+        if table.order_by is not None and self.parent is not None:
+            source = np.empty(len(self.parent), dtype=np.int64)  # the row that comes to each place
+            source[np.argsort(self.parent, kind="stable")] = np.lexsort((columns[table.order_by], self.parent))
+            made, places = made.take(source), places_of(source, len(source))
+            for child in self.linked.children(self.name):
+                rows = self.linked.link(child)[1]
+                tables[child] = replace(tables[child], parent_rows=places[rows])
+        tables[self.name] = replace(table, dataset=made)
         return replace(self.linked, tables=tables)
 
     def _broken(self, linked: LinkedDataset) -> np.ndarray:

@@ -64,6 +64,16 @@ def test_degenerate_tables(sizes: np.ndarray, parent: dict[str, int], child: dic
     assert sample.sizes("persons").max() <= at_most
 
 
+@pytest.mark.parametrize("at_most", [1, 2])
+@pytest.mark.parametrize("child", [{"a": 3}, {"a": 1}, {}])
+def test_degenerate_tables_in_order(child: dict[str, int], at_most: int) -> None:
+    linked = households(np.arange(30) % (at_most + 1), {}, child, at_most)
+    persons = replace(linked.tables["persons"], ordered=True)  # by a number that is not kept
+    linked = replace(linked, tables={**linked.tables, "persons": persons})
+    sample = fitted(linked).sample(seed=0).tables["persons"]
+    assert (sample.ordered, dict(sample.domain)) == (True, child)
+
+
 def test_many_families_without_much_noise_are_close() -> None:
     generator = np.random.default_rng(1)
     linked = households(generator.integers(1, 4, size=3000), {"r": 3}, {"a": 4, "b": 2}, 3)

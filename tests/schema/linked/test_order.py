@@ -138,6 +138,9 @@ def test_linked_datasets_out_of_order_are_refused():
         LinkedTable(visits, "patients", rows, 4, ordered=True, order_by="ward")
     with pytest.raises(ArgumentError, match="order_by"):
         LinkedTable(visits, "patients", rows, 4, order_by="day")
+    for ordered, order_by in ((True, None), (False, "day"), (True, "nope")):
+        with pytest.raises(ArgumentError, match="only the rows of one parent row have an order"):
+            LinkedTable(visits, ordered=ordered, order_by=order_by)
 
 
 def test_decoding_another_order_is_refused():

@@ -98,3 +98,63 @@ def test_few_codes_change():
     assert not impossible(after)[1].any()
     assert bad.sum() > 100
     assert (changed == bad).all()
+
+
+VISITS = LinkedSchema.parse(
+    """
+tables:
+  patients: {key: pid}
+  visits:
+    parent: patients
+    key: pid
+    at_most: 4
+    order: day
+    columns:
+      day: {type: integer, min: 0, max: 3}
+      ward: {type: integer, min: 0, max: 1}
+    constraints: [{impossible: {day: {max: 1}, ward: 1}}]
+  codes: {parent: visits, key: [pid, no], at_most: 3, columns: {code: {type: integer, min: 0, max: 9}}}
+"""
+)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(*(st.integers(0, most) for most in (2, 3, 1, 2))), min_size=1, max_size=12), st.integers(0, 9)
+)
+def test_rows_in_order_stay_in_order_and_keep_what_hangs_on_them(visits, seed):
+    """Visits (patient, day, ward, number of codes); all codes of a visit are its patient."""
+    visits = sorted(visits, key=lambda visit: visit[1])
+    patients, days, wards, numbers = np.array(visits).T
+    kept = np.array([np.count_nonzero(patients[:row] == one) < 4 for row, one in enumerate(patients)])
+    patients, days, wards, numbers = (column[kept] for column in (patients, days, wards, numbers))
+    of = np.repeat(np.arange(len(patients)), numbers)
+    root = LinkedTable(Dataset.from_codes(np.empty((3, 0), int), {}))
+    table = Dataset.from_codes([days, wards], {"day": 4, "ward": 2})
+    codes = LinkedTable(Dataset.from_codes(patients[of, None], {"code": 10}), "visits", of, 3)
+    in_order = LinkedTable(table, "patients", patients, 4, ordered=True, order_by="day")
+    linked = LinkedDataset({"patients": root, "visits": in_order, "codes": codes})
+    made = possible_rows(VISITS, linked, np.random.default_rng(seed))
+    day, ward = (made.tables["visits"].dataset.column(name) for name in ("day", "ward"))
+    bad = (days <= 1) & (wards == 1)
+    assert not ((day <= 1) & (ward == 1)).any() or bad.all()
+    assert made.tables["codes"].dataset == codes.dataset
+    assert made.units("codes").tolist() == patients[of].tolist()
+    assert sorted(made.sizes("codes")) == sorted(numbers)
+    if not bad.any():
+        assert made == linked
+
+
+def test_a_row_that_comes_later_after_its_repair_takes_along_what_hangs_on_it():
+    root = LinkedTable(Dataset.from_codes(np.empty((2, 0), int), {}))
+    visits = Dataset.from_codes([[3, 1, 2], [1, 1, 1]], {"day": 4, "ward": 2})  # the second is impossible
+    table = LinkedTable(visits, "patients", np.array([1, 0, 0]), 4, ordered=True, order_by="day")
+    codes = LinkedTable(Dataset.from_codes([[0, 1, 2]], {"code": 10}), "visits", np.arange(3), 3)
+    linked = LinkedDataset({"patients": root, "visits": table, "codes": codes})
+    days = set()
+    for seed in range(30):
+        made = possible_rows(VISITS, linked, np.random.default_rng(seed))
+        day = made.tables["visits"].dataset.column("day")[made.link("codes")[1]]
+        assert day[[0, 2]].tolist() == [3, 2]
+        days.add(int(day[1]))
+    assert 3 in days  # then it is the last of its patient
