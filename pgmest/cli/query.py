@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -111,6 +113,7 @@ def _query(options: argparse.Namespace) -> None:
     whole = pg.load(options.model)
     schema = _schema_of(options, whole)
     cliques, known = [clique_of(text) for text in options.cliques], MeasuredCliques.of(whole)
+    _check_pairs(cliques, whole.domain, options.model)
     given = _given(options.given) if options.given else {}
     described = schema or codes_schema(whole.domain)
     domain = domain_of(whole, described)
@@ -139,6 +142,16 @@ def _query(options: argparse.Namespace) -> None:
     for answer in answers:
         if answer.evidence in HOW:
             say(f"{joined((*answer.table.domain, *given), whole.domain)} {HOW[answer.evidence]}")
+
+
+def _check_pairs(cliques: Sequence[Clique], domain: Domain, model: str) -> None:
+    """Raise ArgumentError if a clique is of two rows of one parent, of which the model of another file has pairs."""
+    for name in [name for clique in cliques for name in clique if name.partition("@")[0] not in domain]:
+        if pair := re.match(r"(?:another|next) of ([^.]+)\.", name):
+            other = PurePath(model).with_name(f"pairs_of_{pair[1].replace(' ', '_')}.npz")
+            raise ArgumentError(
+                f"{name} is of the second row of a pair, of which {other} has the counts: query that file."
+            )
 
 
 def _ends(

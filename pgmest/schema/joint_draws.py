@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.schema.bins import uniform
+from pgmest.schema.grid import Grid
 from pgmest.schema.later import Later
 from pgmest.schema.orders import Ends, Order, differences_of_codes, values_of_codes
+from pgmest.schema.writing import marked
 
 TRIES = 20
 """The number of independent draws before a record's values are drawn column by column."""
@@ -80,6 +82,24 @@ def draw_ordered(
     return values
 
 
+def values_left(order: Order | None, column: Grid, codes: Mapping[str, np.ndarray]) -> Ends:
+    """Return the values in each record's bin of a column that leave some to the other columns of its order.
+
+    Where there are none, the one value returned is as late as the later columns allow.
+
+    Args:
+        order: the order; None if the column is in none.
+        column: a column that comes after no other one.
+        codes: for each column an array of shape (records,).
+    """
+    own = _at(values_of_codes(column), codes[column.name])
+    if order is None:
+        return own
+    ends = _open_intervals(order, _cells(order, codes, {}))[column.name]
+    last = np.maximum(ends.last, column.points[0][0])
+    return Ends(np.minimum(ends.first, last), last, own.there)
+
+
 def _cells(order: Order, codes: Mapping[str, np.ndarray], known: Mapping[str, np.ndarray]) -> Cells:
     own, steps = {}, {}
     for name in order.columns:
@@ -124,7 +144,8 @@ def _with_differences(order: Order, cells: Cells, values: Values, differences: V
 
 
 def _met(order: Order, cells: Cells, values: Values) -> np.ndarray:
-    """Return which records have values in the order, and differences that lead to values within the bounds."""
+    """Return which records have values in the order, and differences that lead to values within the bounds; none of
+    the values reads as a missing one."""
     met = np.ones(cells.records, dtype=bool)
     for name, column in order.columns.items():
         for earlier in order.before[name]:
@@ -132,22 +153,13 @@ def _met(order: Order, cells: Cells, values: Values) -> np.ndarray:
         if name in cells.steps:
             inside = (values[name] >= column.low) & (values[name] <= column.high)
             met &= inside | ~cells.steps[name].there
+        met &= ~marked(column, values[name]) | ~cells.there(name)
     return met
 
 
 def _one_by_one(order: Order, cells: Cells, generator: np.random.Generator) -> Values:
     """Return values of which each is drawn from those that leave some to the columns after it."""
-    steps = _ascending(order, cells.steps)
-    own = dict(cells.own)
-    if order.reference is not None:  # so that the differences lead to values within the bounds
-        start = own[order.reference]
-        first, last = start.first, start.last
-        for name, ends in steps.items():
-            column = order.columns[name]
-            first = np.where(ends.there, np.maximum(first, column.low - ends.last), first)
-            last = np.where(ends.there, np.minimum(last, column.high - ends.first), last)
-        own[order.reference] = Ends(first, last, start.there)
-    values = _drawn(order, _ascending(order, own), generator)
+    values = _drawn(order, _open_intervals(order, cells), generator)
     if order.reference is None:
         return values
     start, bounded = values[order.reference], {}
@@ -155,6 +167,22 @@ def _one_by_one(order: Order, cells: Cells, generator: np.random.Generator) -> V
         low, high = order.columns[name].low - start, order.columns[name].high - start
         bounded[name] = Ends(np.maximum(ends.first, low), np.minimum(ends.last, high), ends.there)
     return _with_differences(order, cells, values, _drawn(order, _ascending(order, bounded), generator))
+
+
+def _open_intervals(order: Order, cells: Cells) -> dict[str, Ends]:
+    """Return intervals of values that leave some to each other column; where none do, they start above their end, or
+    are one value that leaves none below the bounds."""
+    own = dict(cells.own)
+    if order.reference is not None:  # so that the differences lead to values within the bounds
+        start = own[order.reference]
+        first, last = start.first, start.last
+        for name, ends in _ascending(order, cells.steps).items():
+            column = order.columns[name]
+            first = np.where(ends.there, np.maximum(first, column.low - ends.last), first)
+            last = np.where(ends.there, np.minimum(last, column.high - ends.first), last)
+        last = np.maximum(last, order.columns[order.reference].low)
+        own[order.reference] = Ends(np.minimum(first, last), last, start.there)
+    return _ascending(order, own)
 
 
 def _ascending(order: Order, ends: Mapping[str, Ends]) -> dict[str, Ends]:
@@ -188,11 +216,13 @@ def _repaired(order: Order, cells: Cells, values: Values, known: Mapping[str, np
     """Return values in the order: those that are too late become as early as needed, those too early as late."""
     values, caps = dict(values), {}
     for name in reversed(list(order.columns)):
+        first, last = order.columns[name].points
         if name not in known:
+            values[name] = np.clip(values[name], first[0], last[-1])
             for later in order.later(name):
                 both = cells.there(later) & cells.there(name)
                 values[name] = np.where(both, np.minimum(values[name], caps[later]), values[name])
-        caps[name] = values[name] if name in known else order.columns[name].points[1][-1]
+        caps[name] = values[name] if name in known else last[-1]
     for name in order.columns:
         for earlier in order.before[name]:
             both = cells.there(earlier) & cells.there(name) & (name not in known)

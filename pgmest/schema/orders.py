@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import graphlib
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,11 @@ class Order:
         earlier = tuple(self.columns[other] for other in self.columns if other in self.before[name])
         reference = self.reference if self.reference in self.before[name] else None
         return Later.of(own, earlier, None if reference is None else self.coded(reference))
+
+
+def order_of(orders: Iterable[Order], name: str) -> Order | None:
+    """Return the order that a column is in, or None."""
+    return next((order for order in orders if name in order.columns), None)
 
 
 def read_orders(

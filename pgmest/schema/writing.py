@@ -110,9 +110,7 @@ def off_markers(column: Grid, first: np.ndarray, last: np.ndarray, units: np.nda
         first, last: the interval of each record, such as its bin.
         units: a value of each record in its interval.
     """
-    if not any(map(could_be_written, column.markers)):
-        return units
-    bad = _marked(column, units)
+    bad = marked(column, units)
     if not bad.any():
         return units
     units = units.copy()
@@ -121,21 +119,23 @@ def off_markers(column: Grid, first: np.ndarray, last: np.ndarray, units: np.nda
             rows = np.flatnonzero(bad)
             moved = _moved(units[rows], sign * step)
             inside = (moved >= first[rows]) & (moved <= last[rows])
-            good = inside & ~_marked(column, np.where(inside, moved, units[rows]))
+            good = inside & ~marked(column, np.where(inside, moved, units[rows]))
             units[rows[good]] = moved[good]
             bad[rows[good]] = False
     return units
 
 
-def _marked(column: Grid, units: np.ndarray) -> np.ndarray:
+def marked(column: Grid, units: np.ndarray) -> np.ndarray:
     """Return which units are the value of a marker, as values or in the notation of text files."""
+    if not any(map(could_be_written, column.markers)):
+        return np.zeros(len(units), dtype=bool)
     distinct, positions = np.unique(units, return_inverse=True)
     values = column.from_units(distinct)
-    marked = column.marked(Values.of(values))
+    found = column.marked(Values.of(values))
     texts, _ = as_written(column, "", values, np.zeros(len(values), dtype=bool))
     if texts.dtype.kind == "O":
-        marked |= column.marked(Values.of_items(texts.tolist()))
-    return marked[positions.reshape(-1)]
+        found |= column.marked(Values.of_items(texts.tolist()))
+    return found[positions.reshape(-1)]
 
 
 def _moved(units: np.ndarray, steps: int) -> np.ndarray:

@@ -109,6 +109,9 @@ def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     assert code == 0
     assert out.splitlines()[0].startswith("persons.role,another of persons.role,count")
     assert "head,child," in out
+    code, _, err = run(capsys, "query", "models/persons.npz", "persons.role,another of persons.role")
+    assert code == 1
+    assert "models/pairs_of_persons.npz has the counts: query that file" in " ".join(err.split())
     code, out, _ = run(capsys, "check", "new", "survey.yaml")
     assert "All rows join, and no rule is broken." in out
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))

@@ -594,3 +594,17 @@ def test_synthetic_rows_keep_orders_and_sums(mechanism):
     assert (drawn.bill == drawn.room + drawn.services).all()
     assert list(drawn) == [name for name in table if name in columns]
     assert list(fitted.feature_names_in_) == list(columns)
+
+
+def test_no_value_in_an_order_reads_as_a_missing_one():
+    columns = {
+        "a": {"type": "integer", "edges": [0, 6, 8, 10], "missing": [7]},
+        "b": {"type": "integer", "edges": [0, 6, 8, 10], "missing": [3, 9]},
+        "c": {"type": "integer", "min": 0, "max": 12, "width": 4, "missing": [11, 12]},
+    }
+    schema = Schema.from_dict({"columns": columns, "constraints": [{"ordered": ["a", "b", "c"]}]})
+    table = pd.DataFrame({"a": [6, 1, 8, 8] * 50, "b": [8, 2, 8, 9] * 50, "c": [10, 2, 12, 9] * 50})
+    data = schema.encode(table)
+    drawn = schema.decode(data, seed=0)
+    assert drawn.isna().sum().tolist() == [0, 50, 50]
+    assert schema.encode(drawn) == data

@@ -10,15 +10,14 @@ import numpy as np
 
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import ArgumentError, SchemaError, listed
-from pgmest.schema.bins import uniform
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode as decode_table
 from pgmest.schema.decoding import library_and_schema
 from pgmest.schema.frame_types import FrameTypes
-from pgmest.schema.grid import Grid, Integer
+from pgmest.schema.grid import Integer
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.linked.older_draws import draw_older
-from pgmest.schema.writing import off_markers
+from pgmest.schema.linked.ordered_draws import draw_in_order
 
 if TYPE_CHECKING:
     from pgmest.data.dataset import Dataset
@@ -60,23 +59,7 @@ def _drawn_before(
     """Return the numbers of columns that bind the rows of one parent row, in units of `Grid.points`; NaN where free."""
     found = draw_older(part, data, parent_rows, generator)
     if part.order_by is not None:
-        column = part.schema.column(part.order_by)
-        assert isinstance(column, Grid)
-        found[part.order_by] = _draw_in_order(column, data.column(column.name).astype(np.int64), parent_rows, generator)
-    return found
-
-
-def _draw_in_order(
-    column: Grid, codes: np.ndarray, parent_rows: np.ndarray, generator: np.random.Generator
-) -> np.ndarray:
-    """Return numbers within the bins of rows that do not fall from row to row of one parent row; NaN if missing.
-
-    The rows of one parent row are adjacent, and their codes do not fall.
-    """
-    found, there = np.full(len(codes), np.nan), codes < column.regular
-    first, last = (points[codes[there]] for points in column.points)
-    drawn = off_markers(column, first, last, uniform(first, last, generator))
-    found[there] = drawn[np.lexsort((drawn, parent_rows[there]))]
+        found[part.order_by] = draw_in_order(part, data, parent_rows, generator, found)
     return found
 
 

@@ -11,6 +11,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked_rules import Older
 from pgmest.schema.bins import uniform
 from pgmest.schema.grid import Grid
+from pgmest.schema.joint_draws import values_left
+from pgmest.schema.orders import order_of
 from pgmest.schema.writing import off_markers
 
 if TYPE_CHECKING:
@@ -51,14 +53,15 @@ class _Draw:
     def __init__(self, part: TableSchema, data: Dataset, parent_rows: np.ndarray, rules: Sequence[Older]):
         column = part.schema.column(rules[0].column)
         assert isinstance(column, Grid)
-        codes, role = data.column(column.name).astype(np.int64), data.column(rules[0].attribute)
+        codes = {name: data.column(name).astype(np.int64) for name in data.domain}
+        ends = values_left(order_of(part.schema.orders, column.name), column, codes)
+        role = codes[rules[0].attribute]
         about = np.unique([code for rule in rules for code in (*rule.codes, *rule.than)])
-        there = codes < column.regular
         self.column, self.size = column, data.records
-        self.rows = np.flatnonzero(np.isin(role, about) & there)
+        self.rows = np.flatnonzero(np.isin(role, about) & ends.there)
         self.parent = np.unique(parent_rows[self.rows], return_inverse=True)[1].reshape(-1)
         self.parents = int(self.parent.max(initial=-1)) + 1
-        self.first, self.last = (points[codes[self.rows]] for points in column.points)
+        self.first, self.last = ends.first[self.rows], ends.last[self.rows]
         whole = self.first.dtype.kind == "i"
         self.rules = []
         for rule in rules:

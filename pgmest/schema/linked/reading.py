@@ -146,6 +146,11 @@ def _order(node: SchemaNode, schema: Schema, computed: Mapping[str, str | None],
         return name
     ordered = [column.name for column in schema.columns if isinstance(column, Grid) and column.name in schema.domain]
     numbered = [column for column, of in computed.items() if of is None]
+    if name not in ordered and name in [column.name for column in schema.described if isinstance(column, Grid)]:
+        node.fail(
+            f"must not be '{name}', whose values depend on other columns of the row (ordered: or sum:), but one of "
+            f"{listed([*ordered, *numbered]) or 'those, which the table lacks'}."
+        )
     if name not in ordered:
         node.fail(
             f"must be a column with an order, such as a date, a number or a column of type: sequence "
@@ -153,6 +158,8 @@ def _order(node: SchemaNode, schema: Schema, computed: Mapping[str, str | None],
         )
     if any(isinstance(rule, Older) and rule.column == name for rule in rules):
         node.fail(f"must not be '{name}', which a rule older: compares; order the rows by another column.")
+    if any(name in (one.name, *one.leaves) for one in schema.sums):
+        node.fail(f"must not be '{name}', which is part of a sum: its values are drawn with the others of the sum.")
     return name
 
 
