@@ -270,11 +270,12 @@ class Forecast:
         """Return the variance of a frequent cell, in counts, over the dependences at which a table is measured."""
         key = kind.sizes, importance
         if key not in self._variances:
-            least = self.least(kind, importance)
-            found = []
-            for dependence in [each for each in DEPENDENT if each >= least] or [max(DEPENDENT)]:
+            least, found = self.least(kind, importance), []
+            # no typical dependence may be worth the cost: noise in its score made one of them seem so, or it is rare
+            assumed = [each for each in DEPENDENT if each >= least] or [max(DEPENDENT), min(least, kind.most)]
+            for dependence in assumed:
                 candidate = kind.candidate((class_of(dependence),))
-                share = max(self.share_of(candidate, importance), SHARE_GRID[1])
+                share = self.share_if_measured(candidate, importance)
                 found.append(self._variance(kind, candidate, share, dependence))
             self._variances[key] = float(np.mean(found))
         return self._variances[key]
@@ -311,6 +312,12 @@ class Forecast:
         gains = -np.diff(candidate.errors) / np.diff(SHARE_GRID) * importance
         return min(float(SHARE_GRID[int((gains > self._price).sum())]), self.left)
 
+    def share_if_measured(self, candidate: CandidateMarginal, importance: float) -> float:
+        """Return the share of the budget that a table gets if it is measured: enough to be worth its cost."""
+        enough = SHARE_GRID[(candidate.errors > (1 - self.worth) * candidate.errors[0]).sum() :]
+        least = float(enough[0]) if len(enough) else self.left
+        return max(self.share_of(candidate, importance), min(least, self.left), float(SHARE_GRID[1]))
+
     @cached_property
     def expected(self) -> dict[Clique, ExpectedTable]:
         """The error to expect of each table of the workload if it is measured and depends strongly."""
@@ -322,7 +329,7 @@ class Forecast:
         if clique in self.ahead or (self.unscored and clique in self.chosen):
             return self._expected(clique, *self.chosen[clique])
         candidate = kind.candidate((class_of(dependence),))
-        found = self._expected(clique, candidate, max(self.share_of(candidate, importance), SHARE_GRID[1]))
+        found = self._expected(clique, candidate, self.share_if_measured(candidate, importance))
         least, by_value = (self.least(kind, importance, visible) for visible in (VISIBLE, 0.0))
         return replace(found, least=least, least_by_value=max(least, by_value))
 

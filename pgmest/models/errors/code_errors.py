@@ -15,7 +15,7 @@ MOST_CODES = 1_000
 """The largest number of codes whose errors have a covariance matrix; with more, the errors are independent."""
 WIDE = 2.0
 """The standard deviation of the prior of a count, in counts: wide, as it matters for codes counted together only."""
-ALIKE = 0.5
+ALIKE = 0.8
 """The correlation of what shrinkage loses in the counts of neighboring codes, which are often alike."""
 KNOWN = 1e-3
 """The standard error of a known number of records, in standard deviations of the answers' noise."""
@@ -123,9 +123,9 @@ def _bends(off: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> Iter
         else:
             sums = np.add.reduceat(root, cuts[:-1], axis=0) * signs[:, None]
             noise = np.square(sums[::2] + sums[1::2]).sum(axis=1)
-        least = (1 + math.sqrt(2 / len(middle))) * float(noise.mean())
-        if float(squares.mean()) > least:
-            yield Bend(cuts, math.sqrt(float(squares.mean()) - float(noise.mean())))
+        beyond = float(squares.mean()) - float(noise.mean())
+        if beyond > 0:
+            yield Bend(cuts, math.sqrt(beyond))
 
 
 def _beyond_noise(shift: np.ndarray, counts: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> np.ndarray:

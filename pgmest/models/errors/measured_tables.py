@@ -133,6 +133,8 @@ class ComparedTable:
             generator: the random generator.
         """
         noise = centered(self.answer.noise(len(field), generator))
+        top = np.abs(field).max(axis=0)
+        field = np.divide(field, top, out=np.zeros_like(field), where=top > LEAST)  # squares of tiny counts underflow
         stddev = np.sqrt(np.mean(np.square(field), axis=0))
         return centered(self.kept * noise + self.lost / np.maximum(stddev, LEAST) * field)
 

@@ -190,6 +190,19 @@ def test_dependences_that_are_not_worth_their_cost_do_not_widen_intervals():
     assert np.mean(worth) < np.mean(list(variances.values()))
 
 
+def test_a_table_that_is_measured_gets_a_share_that_is_worth_its_cost():
+    """With little budget for many tables, equal prices would give each of them next to nothing."""
+    found, cheap = forecast({f"x{i}": 20 for i in range(24)}, 7_000, epsilon=0.3), 0
+    for pair in (("x0", "x1"), ("x3", "x9")):
+        kind, importance = found.kind(pair), found.tables[pair]
+        for place in range(6, len(CLASSES)):
+            candidate = kind.candidate((place,))
+            share = found.share_if_measured(candidate, importance)
+            assert share == found.left or candidate.reduction(share) >= found.worth
+            cheap += share > found.share_of(candidate, importance)
+    assert cheap > 10
+
+
 def test_even_values_are_the_worst_case():
     found = forecast({"code": 600, "ward": 12, "sex": 2}, 8000, epsilon=1.0, neighbors=AddRemove(4)).one_way
     assert all(table.error <= table.worst <= 1 for table in found.values())

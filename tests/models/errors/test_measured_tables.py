@@ -85,3 +85,25 @@ def test_sums_over_many_rare_codes_whose_noise_is_clipped_at_zero_are_covered():
         truth = np.cumsum(exact)
         shares.append(np.mean((truth >= low.values - 1e-6) & (truth <= high.values + 1e-6)))
     assert np.mean(shares) >= 0.85
+
+
+def test_sums_of_neighboring_codes_that_are_alike_are_covered_where_noise_is_above_the_counts():
+    """Counts fall evenly to zero, so that shrinkage takes the same from many codes in a row."""
+    true, shares = 1000 * np.maximum(0.0, 20 - np.arange(40)) / 210, []
+    for seed in range(15):
+        noisy = true + np.random.default_rng(seed).normal(0, 120, 40)
+        model = pg.estimate([pg.LinearMeasurement(noisy, ("x",), stddev=120.0)], {"x": 40}, total=1000.0)
+        low, high = pg.interval(model, pg.Kron({"x": pg.queries.prefix(40)}))
+        shares.append(np.mean((low.values <= true.cumsum() + 1e-6) & (true.cumsum() <= high.values + 1e-6)))
+    assert np.mean(shares) >= 0.85
+
+
+def test_errors_do_not_depend_on_the_scale_of_dependence_even_where_its_squares_underflow():
+    data = strong_table(0)
+    answers = answered(data, [("a", "b")], 60.0, 0)
+    table = ErrorModel.of(pg.estimate(answers, DOMAIN), KnownErrors(tuple(answers))).measured(("a", "b"))
+    assert table is not None
+    field = np.random.default_rng(0).normal(size=(60, 8, 9))
+    tiny = field * np.r_[1.0, 1e-180, np.ones(6)][:, None]
+    wanted, found = (table.draws(one, np.random.default_rng(1)) for one in (field, tiny))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
