@@ -46,7 +46,8 @@ def refined_records(
     """Return records, as many as the data has, that fit all measured tables as closely as possible.
 
     They start as a systematic sample of the weighted records. These are sorted by their impossible codes first, since
-    a change of one code can seldom undo an error there. Then each code of each record is replaced by the one that
+    a change of one code can seldom undo an error there; a single attribute is sorted by its codes, so that the sample
+    has each as often as it should within one record. Then each code of each record is replaced by the one that
     minimizes the distance to all target tables (coordinate descent on integer counts). The targets of unmeasured pairs
     are the tables of the weighted records. No change makes a record impossible.
 
@@ -61,6 +62,8 @@ def refined_records(
     assert weighted.weights is not None
     shares, possible = weighted.weights / weighted.weights.sum(), model.evidence.possible
     order = np.arange(weighted.records) if possible is None else possible.sorted(weighted)
+    if len(weighted.domain) == 1:
+        order = np.argsort(weighted.columns[0], kind="stable")
     chosen = np.empty(weighted.records, dtype=np.int64)
     chosen[order] = systematic(shares[order], count, generator)
     drawn = weighted.take(generator.permutation(np.repeat(np.arange(len(chosen)), chosen)))

@@ -196,3 +196,10 @@ def test_measured_pairs_do_not_change_at_once(order, apart):
     assert all(len(group) <= 2 and frozenset(group) not in apart for group in groups)
     alone = [group[0] for group in groups if len(group) == 1]
     assert all(frozenset(pair) in apart for pair in combinations(alone, 2))
+
+
+def test_records_of_a_single_attribute_have_its_counts_and_not_those_of_a_sample():
+    counts = np.array([0, 1367, 1246, 645, 454, 225, 88, 31, 14])
+    data = pg.Dataset.from_codes(np.repeat(np.arange(9), counts)[:, None], {"size": 9})
+    made = LAMP(rho=1e6, backend="simulation").fit(data, seed=0, progress=False).sample(seed=0)
+    assert np.abs(made.project(("size",)).values - counts).max() <= 1
