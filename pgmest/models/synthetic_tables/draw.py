@@ -11,7 +11,7 @@ off the model, and they lack the dependence that the model lacks.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -41,6 +41,8 @@ within these limits, so that their own sampling error is no larger than that of 
 MOST_SPREAD, FAR_LESS = 2.0, 0.7
 """The largest standard deviation of the logarithms of weights for dependence that was not measured: with more, a few
 records have all the weight. A warning says so if factors are lowered to less than the power FAR_LESS."""
+MOST_NAMED = 5
+"""The largest number of pairs that a warning names."""
 MOST_CELLS = 20_000
 """Tables of attributes with at most this many cells together are drawn from all of these cells instead of records."""
 MOST_AT_ONCE = 30_000_000
@@ -82,6 +84,8 @@ def sample_tables_of(
         raise ArgumentError.of("about", about, SAMPLING)
     generator = np.random.default_rng(seed)
     plausible = PlausibleTables(error_model_of(model), names)
+    if attributes is not None:
+        _warn_of_unmeasured([pair for pair in plausible.pairs if not plausible.errors.is_measured(pair)])
     if not model.total > 0:
         return [model.sample(0 if n is None else n, seed=generator).select(names) for _ in range(m)]
     records, found = _records_of(model, names), list[Dataset]()
@@ -110,6 +114,21 @@ def sample_tables_of(
             stacklevel=3,
         )
     return found
+
+
+def _warn_of_unmeasured(pairs: Sequence[Clique]) -> None:
+    """Warn of pairs of an analysis that no answer is about."""
+    if not pairs:
+        return
+    named = ", ".join(" and ".join(pair) for pair in pairs[:MOST_NAMED])
+    more = f", and {len(pairs) - MOST_NAMED} more pairs" if len(pairs) > MOST_NAMED else ""
+    warnings.warn(
+        f"no answer is about {named}{more}: in these tables they depend as strongly as pairs usually do, at random. "
+        "Intervals of coefficients that relate them hold on average over such pairs, but not for two attributes that "
+        "depend far more than usual. Measure those pairs, or report such coefficients as assumed, not as found.",
+        SyntheticTablesWarning,
+        stacklevel=4,
+    )
 
 
 def _facts_of(model: ModelBase) -> tuple[Facts, ...]:

@@ -230,7 +230,21 @@ class TestWarnings:
         assert min(len(np.unique(table.codes, axis=0)) for table in tables) > 50  # no handful of records
         with warnings.catch_warnings():
             warnings.simplefilter("error", SyntheticTablesWarning)
-            model.sample_tables(3, attributes=("a0", "a1", "a9"), seed=0)
+            model.sample_tables(3, attributes=("a0", "a5"), seed=0)
+
+    def test_an_analysis_of_pairs_that_were_not_measured_is_warned_of(self) -> None:
+        domain = pg.Domain(dict.fromkeys("abcdefg", 3))
+        data = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 3, (300, 7)), domain)
+        cliques = [("a", "b", "c"), ("c", "d"), ("e",), ("f",), ("g",)]
+        model = pg.estimate(simulate_measurements(data, cliques, stddev=5.0, seed=0), domain)
+        with pytest.warns(SyntheticTablesWarning, match="about a and d, b and d: in these tables"):
+            model.sample_tables(2, attributes=("d", "a", "b", "c"), seed=0)
+        with pytest.warns(SyntheticTablesWarning, match="a and d, a and e, .*, b and d, and 12 more pairs: "):
+            model.sample_tables(2, attributes=domain, seed=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SyntheticTablesWarning)
+            model.sample_tables(2, attributes=("a", "c", "b"), seed=0)
+            model.sample_tables(2, attributes="g", seed=0)
 
 
 class TestPositive:
