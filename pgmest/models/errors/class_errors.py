@@ -17,6 +17,7 @@ from scipy.linalg import null_space, solve_triangular
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from pgmest.models.errors.code_errors import CodeErrors
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
@@ -190,6 +191,16 @@ class ClassErrorModel(ErrorModel):
         """Return what the answers say about a table over classes."""
         found = [by_classes(answer, self.labels) for answer in self.codes.about(clique)]
         return [answer for answer in found if answer is not None]
+
+    def code_errors(self, name: str) -> CodeErrors:
+        """Return the errors of a one-way marginal over classes."""
+        if name in self.labels and name not in self._codes:
+            answers, counts = self.codes.about((name,)), self.tables.counts(name)
+            known = (self.tables.total, self.known.total_stddev)
+            found = CodeErrors.of_classes(answers, self.labels[name], counts, *known) if answers else None
+            if found is not None:
+                self._codes[name] = found
+        return super().code_errors(name)
 
     def measured(self, clique: Clique) -> ComparedTable | None:
         """Return the measured table of two attributes or more; None if it was not measured."""

@@ -79,10 +79,37 @@ class CodeErrors:
             stddev = np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts)
             return cls(stddev, np.ones(size))
         if size > MOST_CODES:
-            values, stddev, root = _independent(answers, counts)
-        else:
-            values, root = _combined(answers, counts, total, total_stddev)
-            stddev = np.sqrt(np.maximum(np.square(root).sum(axis=1), 1e-12))
+            return cls._of_estimate(*_independent(answers, counts), counts)
+        values, root = _combined(answers, counts, total, total_stddev)
+        return cls._of_estimate(values, _stddev(root), root, counts)
+
+    @classmethod
+    def of_classes(
+        cls, answers: Sequence[TableAnswer], labels: np.ndarray, counts: np.ndarray, total: float, total_stddev: float
+    ) -> CodeErrors | None:
+        """Combine the answers about the codes and about groups of codes, for sums over classes.
+
+        Counts are not negative, and those of many codes are small. So noisy counts of single codes tell more about
+        their sum than the sum of the noisy counts does.
+
+        Args:
+            answers: the answers about this attribute alone, over its codes.
+            labels: the class of each code, shape (codes,).
+            counts: the model's counts of classes.
+            total: the model's number of records.
+            total_stddev: the standard error of the number of records.
+
+        Returns:
+            the errors of the counts of classes; None if not all codes have answers of their own, or there are too many.
+        """
+        found = _summed(answers, labels, total, total_stddev) if len(labels) <= MOST_CODES else None
+        return None if found is None else cls._of_estimate(found[0], _stddev(found[1]), found[1], counts)
+
+    @classmethod
+    def _of_estimate(
+        cls, values: np.ndarray, stddev: np.ndarray, root: np.ndarray | None, counts: np.ndarray
+    ) -> CodeErrors:
+        """Return the errors of the model's counts beside an unbiased estimate and its noise."""
         mean, variance = count_moments(values, stddev)
         bends = tuple(_bends(values - counts, stddev, root))
         shift = _beyond_noise(mean - counts, counts, stddev, root)
@@ -165,14 +192,73 @@ def _combined(
     before = 1 / np.square(WIDE * np.maximum(counts, least))
     precision = np.diag(before) + 1 / error**2
     sums = before * counts + total / error**2
-    for answer in answers:
-        (side,) = answer.sides
-        rows = (np.eye(side.groups) if side.matrix is None else side.matrix)[:, side.labels] / answer.stddev
+    for rows, found in map(_standard, answers):
         precision += rows.T @ rows
-        sums += rows.T @ (answer.values / answer.stddev)
-    values, vectors = np.linalg.eigh(precision)
-    root = vectors / np.sqrt(np.maximum(values, 1e-300))
+        sums += rows.T @ found
+    squares, vectors = np.linalg.eigh(precision)
+    root = vectors / np.sqrt(np.maximum(squares, 1e-300))
     return root @ (root.T @ sums), root
+
+
+def _summed(
+    answers: Sequence[TableAnswer], labels: np.ndarray, total: float, total_stddev: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return estimates of sums of counts over classes, and a square root of the covariance of their errors.
+
+    The counts of codes have the prior of `count_moments`, and those of a class may all be larger or smaller
+    (`_by_class`). Their posterior is then combined with the answers about groups of codes by least squares.
+    """
+    rows, values = (np.concatenate(parts) for parts in zip(*map(_standard, answers), strict=True))
+    alone = np.count_nonzero(rows, axis=1) == 1
+    precision = np.square(rows[alone]).sum(axis=0)
+    if not (precision > 0).all():
+        return None
+    members = np.equal.outer(np.arange(labels.max() + 1), labels).astype(np.float64)
+    stddev = 1 / np.sqrt(precision)
+    mean, covariance = _by_class(rows[alone].T @ values[alone] / precision, stddev, members)
+    error = max(total_stddev, KNOWN * float(stddev.min()))
+    rows = np.concatenate([rows[~alone], np.full((1, len(labels)), 1 / error)])
+    off = np.append(values[~alone], total / error) - rows @ mean
+    across = rows @ covariance
+    gain = np.linalg.solve(across @ rows.T + np.eye(len(rows)), across).T
+    squares, vectors = np.linalg.eigh(members @ (covariance - gain @ across) @ members.T)
+    return members @ (mean + gain @ off), vectors * np.sqrt(np.maximum(squares, 0.0))
+
+
+def _by_class(values: np.ndarray, stddev: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the posterior mean of counts, and its covariance, if the counts of a class may be larger than others.
+
+    With noisy counts y of variances $\sigma^2$, and posterior means m and variances v under one prior for all codes,
+    the sum D of $y - m$ over a class has the variance $V = \sum (\sigma^2 - v)$ if all classes are alike. What classes
+    differ by more has the variance $T = (\tau \sum w)^2$, where w is the share of each count that the prior takes off,
+    and $\tau^2$ follows from the mean of $D^2 - V$. Then the class's sum is larger by $D\,T / (T + V)$.
+
+    Args:
+        values: the noisy counts.
+        stddev: the standard deviation of the noise in each.
+        members: 1 for the codes of each class, shape (classes, codes).
+    """
+    mean, variance = count_moments(values, stddev)
+    lost = np.clip(1 - variance / stddev**2, 0.0, 1.0)
+    off, noise, taken = members @ (values - mean), members @ (lost * stddev**2), np.maximum(members @ lost, 1e-12)
+    differ = max(0.0, float((np.square(off) - noise).sum() / np.square(taken).sum())) * np.square(taken)
+    back = differ / np.maximum(differ + noise, 1e-300)
+    share = members * lost / taken[:, None]
+    shared = float((lost**2 * stddev**2).sum()) / max(float(lost.sum()), 1e-12) ** 2
+    covariance = np.diag(variance) + (share.T * (back * noise)) @ share + shared * np.outer(lost, lost)
+    return mean + (back * off) @ share, covariance
+
+
+def _standard(answer: TableAnswer) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix of an answer over codes, and its values, in standard deviations of the noise."""
+    (side,) = answer.sides
+    matrix = np.eye(side.groups) if side.matrix is None else side.matrix
+    return matrix[:, side.labels] / answer.stddev, answer.values / answer.stddev
+
+
+def _stddev(root: np.ndarray) -> np.ndarray:
+    """Return the standard deviations of errors, given a square root of their covariance."""
+    return np.sqrt(np.maximum(np.square(root).sum(axis=1), 1e-12))
 
 
 def _independent(answers: Sequence[TableAnswer], counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:

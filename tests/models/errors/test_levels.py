@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest.models.errors.code_errors import _summed
+from pgmest.models.errors.table_answers import Side, TableAnswer
 from pgmest.queries.levels import level_kron, weighted_kron
 
 CODES, RECORDS = 60, 3000
@@ -74,3 +76,39 @@ def test_dependence_that_was_not_measured_is_not_all_taken_to_be_between_groups(
     counts, width = np.asarray(model.answer(query).values), model.interval(query).width.values
     assert (width < 0.7 * counts).all()
     assert (width > 2 * np.sqrt(counts)).all()
+
+
+def answered(counts: np.ndarray, generator: np.random.Generator) -> list[TableAnswer]:
+    """Noisy counts of codes and of chapters."""
+    groups = TREE.groups("chapter")
+    found = []
+    for labels, stddev in ((np.arange(CODES), 20.0), (groups, 60.0)):
+        true = np.bincount(labels, counts)
+        found.append(TableAnswer(("code",), (Side(labels),), true + generator.normal(0, stddev, len(true)), stddev))
+    return found
+
+
+@pytest.mark.parametrize("uneven", [1.0, 30.0], ids=["chapters alike", "one chapter of frequent codes"])
+def test_counts_of_rare_codes_tell_more_about_their_chapter_than_the_sum_of_noisy_counts(uneven):
+    """Errors are as large as they are said to be, and smaller than those of least squares if most codes are rare."""
+    groups, rng = TREE.groups("chapter"), np.random.default_rng(0)
+    means = np.where(groups == 1, uneven, 1.0) * np.where(np.arange(CODES) % 10 == 0, 100.0, 1.0)
+    squares, variances = [], []
+    for _ in range(60):
+        counts = rng.poisson(means).astype(np.float64)
+        found = _summed(answered(counts, rng), groups, counts.sum(), 100.0)
+        assert found is not None
+        squares.append(np.square(found[0] - np.bincount(groups, counts)))
+        variances.append(np.square(found[1]).sum(axis=1))
+    least_squares = 1 / (1 / (20 * 20.0**2) + 1 / 60.0**2)
+    assert 0.6 < np.mean(squares) / np.mean(variances) < 1.2
+    assert np.mean(squares) < (0.75 if uneven == 1 else 1.05) * least_squares
+
+
+def test_classes_of_codes_without_answers_of_their_own_have_errors_as_before():
+    """Counts of chapters alone, one value, and answers about nothing are no counts of codes."""
+    rng = np.random.default_rng(0)
+    assert _summed(answered(np.ones(CODES), rng)[1:], TREE.groups("chapter"), 60.0, 1.0) is None
+    found = _summed(answered(np.zeros(CODES), rng), np.zeros(CODES, dtype=np.int64), 0.0, 0.0)
+    assert found is not None
+    assert all(np.isfinite(part).all() for part in found)
