@@ -36,11 +36,13 @@ class Dependence:
         coarse: The expected distance over coarse groups.
         whole: The expected distance over all codes.
         possible: Equally likely values of `whole`, in ascending order; empty if `whole` is certain.
+        chance: The sampling error that `whole` includes.
     """
 
     coarse: float
     whole: float
     possible: tuple[float, ...] = ()
+    chance: float = 0.0
 
     def cases(self) -> list[Dependence]:
         """Return the equally likely values of the dependence."""

@@ -84,17 +84,19 @@ def measure_emphasized(rounds: Rounds) -> None:
         del rounds.dependence[clique]
 
 
-def lost_dependence(rounds: Rounds) -> dict[Clique, float]:
-    """Return, for each scored table that was not measured, its estimated distance from the model at its last score.
+def remaining_dependence(rounds: Rounds) -> dict[Clique, float]:
+    """Return the estimated l1 distance of each scored table from the model, in counts, without sampling error.
 
-    The distance is a total variation without sampling error. It follows from released answers only.
+    It follows from released answers only. Where noise leaves the dependence unknown, it is the upper half of what is
+    likely, and for a measured table the part of the lower half that its groups hide.
     """
-    found, total = {}, rounds.evidence.total
+    found, tables = {}, dict(zip((a.clique for a in rounds.evidence.answers), rounds.evidence.dependence, strict=True))
     for clique, dependence in rounds.dependence.items():
-        if clique not in rounds.level_of:
-            last = max(len(rounds.levels[name]) for name in clique) - 1
-            chance = sampling_error([rounds._histogram(name, last) for name in clique], total)
-            found[clique] = min(1.0, math.sqrt(max(0.0, dependence.whole**2 - chance**2)) / (2 * total))
+        likely, known = (dependence.whole, *dependence.possible), dependence.chance
+        if clique in rounds.level_of:
+            known = math.hypot(known, 2 * rounds.evidence.total * tables.get(clique, 0.0))
+        distance = min(likely) if clique in rounds.level_of else max(likely)
+        found[clique] = math.sqrt(max(0.0, distance**2 - known**2))
     return found
 
 
@@ -117,7 +119,7 @@ def strong_dependence(size: int, records: float, coarse: float, whole: float) ->
         coarse, whole: The sampling error (l1, in counts) over coarse groups and over codes.
     """
     systematic = 2 * records * min(STRONG, 1 - 1 / size)
-    return Dependence(math.hypot(VISIBLE * systematic, coarse), math.hypot(systematic, whole))
+    return Dependence(math.hypot(VISIBLE * systematic, coarse), math.hypot(systematic, whole), chance=whole)
 
 
 def sampling_error(sides: Sequence[tuple[np.ndarray, np.ndarray]], records: float) -> float:

@@ -23,7 +23,7 @@ from pgmest.mechanisms.invariants import neighbors_beside
 from pgmest.mechanisms.kept_pairs import LOST
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
 from pgmest.mechanisms.lamp.candidates import NoiseModel
-from pgmest.mechanisms.lamp.emphasis import lost_dependence, measure_emphasized
+from pgmest.mechanisms.lamp.emphasis import measure_emphasized, remaining_dependence
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
@@ -154,10 +154,11 @@ class LAMP(Mechanism):
         measure_emphasized(rounds)
         rounds.spend_all()
         public_pairs = None if self.prior is None else len(rounds.public_pairs)
+        remaining, whole = remaining_dependence(rounds), 2 * rounds.evidence.total
         details = {
             "measured_marginals": tuple(rounds.measured_marginals),
             "public_pairs": rounds.public_pairs,
-            LOST: lost_dependence(rounds),
+            LOST: {c: min(1.0, left / whole) for c, left in remaining.items() if c not in rounds.level_of},
             "report": measurement_report(rounds.measured_marginals, public_pairs),
         }
         if order.domain.hierarchies:
@@ -165,8 +166,7 @@ class LAMP(Mechanism):
         if rounds.possible is not None and rounds.possible.others:
             details["rejected_zeros"] = tuple(map(repr, rounds.possible.others))
         model = self._model(rounds.curator, rounds.evidence, rng)
-        dependence = {pair: found.whole for pair, found in rounds.dependence.items()}
-        return Outcome(with_known(model, curator, dependence), details)
+        return Outcome(with_known(model, curator, remaining), details)
 
     def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> BudgetPlan:
         """Return what the budget can achieve on a table of a given size, before any data is seen; print the result.

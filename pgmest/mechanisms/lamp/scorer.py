@@ -155,10 +155,10 @@ class Scorer:
         chances: np.ndarray,
         pairs: Mapping[Clique, Dependence],
     ) -> dict[Clique, np.ndarray]:
-        """Return the dependence after subtracting known errors and the sampling error, which is then added again."""
+        """Return the likely dependences after subtracting known errors, and last the sampling error that they include."""
         explained = np.hypot(self._explained(entries, pairs), chances)
         systematic = posterior_dependence(noisy, explained, stddev, self.evidence.total)
-        return _by_clique(entries, np.hypot(systematic, chances[:, None]))
+        return _by_clique(entries, np.column_stack([np.hypot(systematic, chances[:, None]), chances]))
 
     def _explained(self, entries: Sequence[tuple[Clique, Groups]], pairs: Mapping[Clique, Dependence]) -> np.ndarray:
         """Return the distances that errors of one-way marginals, and of pairs if given, explain."""
@@ -205,11 +205,12 @@ class Scorer:
 
 
 def _dependence(coarse: np.ndarray, whole: np.ndarray) -> Dependence:
-    """Return the dependence from its possible values over coarse groups and over all codes."""
-    seen = float(coarse.mean())
-    if whole.mean() < seen:
+    """Return the dependence from its possible values, and their sampling error, over coarse groups and over all codes."""
+    seen = float(coarse[:-1].mean())
+    if whole[:-1].mean() < seen:
         whole = coarse
-    return Dependence(seen, float(whole.mean()), tuple(map(float, whole)))
+    *possible, chance = map(float, whole)
+    return Dependence(seen, float(whole[:-1].mean()), tuple(possible), chance)
 
 
 def _by_clique(entries: Sequence[tuple[Clique, Groups]], values: np.ndarray) -> dict[Clique, np.ndarray]:

@@ -192,7 +192,7 @@ class ErrorModel:
         shares = allowed / np.maximum(answer.expanded(answer.grouped(allowed)), LEAST)
         inside = self._sampling_errors(clique, allowed, count, generator)
         fewest = min(side.groups for side, size in sides if not side.are_codes(size))
-        hidden = measured.size / fewest
+        hidden = max(measured.size / fewest, self.known.dependence.get(clique, 0.0))
         if hidden > 0:
             inside = inside + self.unseen.draws(clique, hidden, count, generator)
         return (answer.expanded(errors) - answer.expanded(answer.grouped(inside))) * shares + inside
