@@ -18,7 +18,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, as_query
-from pgmest.queries.levels import without_levels
+from pgmest.queries.levels import with_given_levels, without_levels
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -149,15 +149,9 @@ class ModelBase(ABC):
 
     def _by_level(self, names: Clique, given: Mapping[str, int] | None) -> Factor:
         """Return a marginal over attributes and levels."""
-        from pgmest.queries.levels import level_kron, split_evidence
+        from pgmest.queries.levels import level_kron
 
-        wanted = level_kron(self.domain, names)
-        rows, evidence = split_evidence(self.domain, given, wanted.attributes)
-        query = wanted if rows is None else Kron([*wanted.factors.items(), *rows.factors.items()])
-        values = self._answer_krons([query], evidence)[0].values
-        return Factor.owning(
-            dict(zip(wanted.axes, wanted.answer_shape, strict=True)), values.reshape(wanted.answer_shape)
-        )
+        return self._answer_krons([level_kron(self.domain, names)], given)[0]
 
     @abstractmethod
     def sample(
@@ -234,7 +228,7 @@ class ModelBase(ABC):
                 a `pgmest.queries` query, array, sparse matrix or LinearOperator. A single row may be a vector.
             clique: the attributes of a query matrix, which has a column for each of their cells, row-major. Cliques
                 and Krons may name levels of attributes, as for `project`.
-            given: attribute -> code, for other attributes: count only the records with these codes.
+            given: attribute or level -> code, for other attributes: count only the records with these codes.
 
         Returns:
             for a Kron, a Factor with an axis for each attribute, whose length is the number of rows of its matrix; for
@@ -263,6 +257,10 @@ class ModelBase(ABC):
         return self._answer_matrix(query, self.domain.clique(clique), given)
 
     def _answer_krons(self, queries: Sequence[Kron], given: Mapping[str, int] | None) -> list[Factor]:
+        if given and self.domain.names_levels(given):
+            restricted = [with_given_levels(self.domain, query, None, given) for query in queries]
+            found = [self._answer_krons([query], evidence)[0] for query, evidence, _ in restricted]
+            return [one.reshaped(axes) for one, (_, _, axes) in zip(found, restricted, strict=True)]
         axes = [tuple(zip(query.axes, query.answer_shape, strict=True)) for query in queries]
         if self.domain.hierarchies:
             queries = [without_levels(self.domain, query)[0] for query in queries]

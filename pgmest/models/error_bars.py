@@ -22,6 +22,7 @@ from pgmest.measurements.published import EXACT_STDDEV
 from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
+from pgmest.queries.levels import with_given_levels
 
 if TYPE_CHECKING:
     from pgmest.models.base import ModelBase
@@ -84,6 +85,9 @@ def interval(
     if kind not in KINDS:
         raise ArgumentError.of("kind", kind, KINDS)
     check_level(level)
+    if given and model.domain.names_levels(given):
+        query, evidence, axes = with_given_levels(model.domain, query, clique, given)
+        return interval(model, query, None, evidence, level=level, kind=kind, about=about).reshaped(axes)
     query, clique = on_attributes(model.domain, query, clique)
     if about not in ("table", "population"):
         raise ArgumentError.of("about", about, ("table", "population"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pgmest.errors import ArgumentError
+from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 KINDS = ("auto", "errors", "noise", "posterior", "bounds")
@@ -47,6 +48,10 @@ class Interval:
 
     def __iter__(self) -> Iterator[Factor]:
         return iter((self.low, self.high))
+
+    def reshaped(self, domain: Domain) -> Interval:
+        """Return the same ends with other axes."""
+        return replace(self, low=self.low.reshaped(domain), high=self.high.reshaped(domain))
 
     @property
     def width(self) -> Factor:

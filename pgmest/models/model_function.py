@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pgmest.errors import ArgumentError, QueryError
 from pgmest.models.table_query import answer_table, as_factor, attributes_of, on_attributes
 from pgmest.queries import LinearQuery
+from pgmest.queries.levels import with_given_levels
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -104,6 +105,9 @@ class _ReadModel:
         return self._answer(query, clique, given)
 
     def _answer(self, query: Any, clique: Any, given: Mapping[str, int] | None) -> Factor:
+        if given and self.domain.names_levels(given):
+            query, evidence, axes = with_given_levels(self.domain, query, clique, given)
+            return self._answer(query, None, evidence).reshaped(axes)
         query, clique = on_attributes(self.domain, query, clique)
         names = attributes_of(query, clique, self.domain)
         if names is None:

@@ -208,3 +208,41 @@ def split_evidence(
         taken.add(level.attribute)
         rows.append((level.attribute, subset(len(level.groups), np.flatnonzero(level.groups == code))))
     return (Kron(rows) if rows else None), plain
+
+
+def with_given_levels(
+    domain: Domain, query: Any, clique: Any, given: Mapping[str, int]
+) -> tuple[Kron, dict[str, int], Domain]:
+    """Return a query that only counts the records in the given groups of levels.
+
+    Args:
+        domain: the attributes, with their hierarchies.
+        query: attributes and levels, for their marginal; a Kron; or a matrix on the values of one attribute or level.
+        clique: the attribute of a matrix; for None, the query names its attributes.
+        given: attribute or level -> code, for other attributes.
+
+    Returns:
+        the query with a row for each given level, the evidence on attributes, and the domain of the answer, which has
+        no axes for these rows.
+
+    Raises:
+        UnknownAttributeError, DuplicateAttributeError, CodeRangeError: an attribute, level or code does not exist.
+        QueryError: another query, or a given level of an attribute that is asked for or is given otherwise.
+    """
+    if isinstance(query, str) or (isinstance(query, list | tuple) and all(isinstance(name, str) for name in query)):
+        query = level_kron(domain, query)
+    names = (clique,) if isinstance(clique, str) else tuple(clique or ())
+    if len(names) == 1 and (isinstance(query, LinearQuery) or not callable(query)):
+        query = Kron([(names[0], np.atleast_2d(query) if isinstance(query, list | np.ndarray) else query)])
+    if not isinstance(query, Kron):
+        level = next(name for name in given if domain.names_levels(name))
+        raise QueryError(
+            f"'{level}' is given for a query of type {type(query).__name__}: give attributes, a pg.Kron, or a matrix "
+            "with one attribute as its clique=."
+        )
+    axes = Domain(dict(zip(query.axes, query.answer_shape, strict=True)))
+    query, _ = without_levels(domain, query)
+    rows, evidence = split_evidence(domain, given, query.attributes)
+    assert rows is not None
+    more = [f"given {name}" for name in rows.attributes]
+    return Kron([*query.factors.items(), *rows.factors.items()], axes=[*query.axes, *more]), evidence, axes

@@ -82,6 +82,15 @@ class Factor(Arithmetic):
         copied = array.copy(order="K") if array.flags.writeable and array is values else array
         self._hold(as_domain(domain), copied)
 
+    def reshaped(self, domain: Domain) -> Factor:
+        """Return the same values, in their order, with other axes.
+
+        Raises:
+            ShapeError: the domain has another number of cells.
+        """
+        fits = domain.size() == self.values.size
+        return Factor.owning(domain, self.values.reshape(domain.shape) if fits else self.values)
+
     @classmethod
     def owning(cls, domain: Domain | Mapping[str, int], values: Any) -> Factor:
         """Return a factor that takes ownership of an array without copying it.

@@ -171,3 +171,66 @@ def test_two_levels_of_one_attribute_are_refused(model):
         model.project(("code@chapter", "code"))
     with pytest.raises(UnknownAttributeError, match="code@chapter"):
         model.project("code@chapters")
+
+
+REGIONS = {"area@region": 1}
+
+
+def test_every_kind_of_query_takes_given_levels(model):
+    """The answer is that of the codes of the group, added up; axes are those of the query without the given level."""
+    table = model.project(("code", "area", "sex")).values[:, REGION == 1].sum(axis=1)
+    by_chapter = np.stack([table[group == CHAPTER].sum(axis=0) for group in range(3)])
+    difference = pg.Kron({"sex": [[1, -1]]})
+    for found, expected in [
+        (model.project(("code@chapter", "sex"), REGIONS), by_chapter),
+        (model.answer(difference, given=REGIONS), table.sum(axis=0)[:1] - table.sum(axis=0)[1:]),
+        (model.answer([difference, difference], given=REGIONS)[1], table.sum(axis=0)[:1] - table.sum(axis=0)[1:]),
+        (model.answer(np.eye(3), "code@chapter", REGIONS), by_chapter.sum(axis=1)),
+        (model.project("sex", {**REGIONS, "code": 4}), table[4]),
+        (model.project((), {"area@region": 0, "code@chapter": 2}), model.project((), {"code": 4}) - table[4].sum()),
+    ]:
+        assert np.allclose(found.values, getattr(expected, "values", expected))
+    assert model.project(("code@chapter", "sex"), REGIONS).domain.attributes == ("code@chapter", "sex")
+
+
+@pytest.mark.parametrize("kind", ["errors", "bounds"])
+def test_intervals_take_given_levels(model, kind):
+    """Ends are about the answers with the same given levels, and as those of the cells of the level."""
+    whole = model.interval(("area@region", "sex"), kind=kind)
+    for query, clique in [("sex", None), (pg.queries.identity(2), "sex"), (pg.Kron({"sex": np.eye(2)}), None)]:
+        low, high = model.interval(query, clique, REGIONS, kind=kind)
+        counts = model.project("sex", REGIONS).values
+        assert low.values.shape == (2,)
+        assert ((low.values <= counts) & (counts <= high.values)).all()
+        assert np.allclose(high.values - low.values, whole.width.values[1], rtol=0.3, atol=1.0)
+    one, several = (model.interval("sex", given=given, kind=kind) for given in (REGIONS, {**REGIONS, "code": 4}))
+    assert (several.high.values < one.high.values).all()
+
+
+def test_functions_of_a_model_read_given_levels(model):
+    found = model.interval(lambda one: one.project("sex", REGIONS))
+    assert np.allclose((found.low.values + found.high.values) / 2, model.project("sex", REGIONS).values, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"area@region": 2}, CodeRangeError),
+        ({"area@region": True}, CodeRangeError),
+        ({"area@region": "north"}, CodeRangeError),
+        ({"area@country": 0}, UnknownAttributeError),
+        ({"area@region": 0, "area": 1}, QueryError),
+        ({"code@chapter": 0}, QueryError),
+    ],
+    ids=["out of range", "a truth value", "a label", "no level", "given twice", "asked and given"],
+)
+def test_given_levels_that_do_not_fit_are_refused_alike(model, given, error):
+    query = pg.Kron({"code": np.ones((1, 6))})
+    for ask in (model.project, model.interval, lambda _, given: model.answer(query, given=given)):
+        with pytest.raises(error):
+            ask("code", given=given)
+
+
+def test_functions_of_a_table_have_no_given_levels(model):
+    with pytest.raises(QueryError, match="'area@region' is given for a query of type function: give attributes"):
+        model.interval(lambda table: table, "sex", REGIONS)

@@ -155,7 +155,7 @@ class Scorer:
         chances: np.ndarray,
         pairs: Mapping[Clique, Dependence],
     ) -> dict[Clique, np.ndarray]:
-        """Return the likely dependences after subtracting known errors, and last the sampling error that they include."""
+        """Return the likely dependences without known errors, and last the sampling error that they include."""
         explained = np.hypot(self._explained(entries, pairs), chances)
         systematic = posterior_dependence(noisy, explained, stddev, self.evidence.total)
         return _by_clique(entries, np.column_stack([np.hypot(systematic, chances[:, None]), chances]))
@@ -205,7 +205,7 @@ class Scorer:
 
 
 def _dependence(coarse: np.ndarray, whole: np.ndarray) -> Dependence:
-    """Return the dependence from its possible values, and their sampling error, over coarse groups and over all codes."""
+    """Return the dependence from its possible values, and their sampling error, over coarse groups and codes."""
     seen = float(coarse[:-1].mean())
     if whole[:-1].mean() < seen:
         whole = coarse

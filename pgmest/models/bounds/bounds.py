@@ -19,6 +19,7 @@ from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
 from pgmest.models.table_query import on_attributes
 from pgmest.queries import Kron, MatrixQuery, as_query
+from pgmest.queries.levels import with_given_levels
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.evidence import checked_evidence
@@ -93,6 +94,9 @@ class TableBounds:
             ArgumentError: nothing bounds the number of records.
             QueryError: a query that does not fit, or a function of a model.
         """
+        if given and self.domain.names_levels(given):
+            query, evidence, answer = with_given_levels(self.domain, query, clique, given)
+            return self.of(query, None, evidence).reshaped(answer)
         names, shape, rows, counts = self._rows(query, clique)
         evidence = checked_evidence(self.domain, given, names)
         asked = (*names, *evidence)

@@ -21,7 +21,7 @@ from pgmest.models.table_query import answer_table, is_names, on_attributes
 from pgmest.models.uncertainty import Uncertainty
 from pgmest.queries import Kron, LinearQuery, MatrixQuery
 from pgmest.queries.matrices import Grouping
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
@@ -105,7 +105,7 @@ def drawn_answers(
     names = attributes_read(model, query, clique, given)
     evidence = checked_evidence(domain, given, names)
     whole = domain.ordered((*names, *evidence))
-    levels = isinstance(query, Kron) and any(isinstance(one, Grouping) for one in query.matrices)
+    levels = isinstance(query, Kron) and any(_is_coarse(domain, *factor) for factor in query.factors.items())
     if levels:  # facts are about codes, and dependence that was not measured may cancel within groups
         levels = len(whole) <= MOST_ATTRIBUTES and errors.is_measured(whole) and not errors.facts
     if levels or domain.size(whole) > MOST_CELLS:
@@ -135,6 +135,16 @@ def drawn_answers(
     differences = np.where(np.isfinite(differences), differences, 0.0)
     least = 0.0 if not function and _nonnegative(query) else -np.inf
     return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence")
+
+
+def _is_coarse(domain: Domain, name: str, matrix: Any) -> bool:
+    """Return whether a factor of a query recodes an attribute, or tells no codes of a branch of its tree apart."""
+    tree = domain.hierarchies.get(name)
+    if isinstance(matrix, Grouping) or tree is None:
+        return isinstance(matrix, Grouping)
+    groups, classes = tree.groups(tree.names[-1]), classes_of(matrix, domain[name])
+    first = np.unique(groups, return_index=True)[1]
+    return len(first) < len(groups) and bool((classes == classes[first][groups]).all())
 
 
 def error_model_of(model: ModelBase) -> ErrorModel:

@@ -26,6 +26,7 @@ from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.refittable import AnsweringModel, MakeModel
 from pgmest.models.table_query import answer_table, attributes_of, is_names, on_attributes, weights_of
 from pgmest.models.uncertainty import ask
+from pgmest.queries.levels import with_given_levels
 from pgmest.sampling.facts import exact_facts
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
@@ -149,6 +150,9 @@ class Posterior:
         """
         if about not in ("table", "population"):
             raise ArgumentError.of("about", about, ("table", "population"))
+        if given and self.domain.names_levels(given):
+            query, evidence, axes = with_given_levels(self.domain, query, clique, given)
+            return axes, self.draws(query, None, evidence, about=about)[1].reshape(-1, *axes.shape)
         query, clique = on_attributes(self.domain, query, clique)
         names = attributes_of(query, clique, self.domain)
         if names is None:
@@ -204,6 +208,9 @@ class Posterior:
             QueryError, UnknownAttributeError, ...: as for `draws`.
         """
         check_level(level)
+        if given and self.domain.names_levels(given):
+            query, evidence, axes = with_given_levels(self.domain, query, clique, given)
+            return self.interval(query, None, evidence, level=level, about=about).reshaped(axes)
         query, clique = on_attributes(self.domain, query, clique)
         domain, values = self.draws(query, clique, given, about=about)
         self._warn_of_disagreement(values)
