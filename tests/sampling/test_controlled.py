@@ -125,6 +125,19 @@ def test_facts_that_whole_numbers_cannot_hold_are_missed_by_the_least(calibrated
     assert (data.project(model.domain).values[model.joint.values == 0] == 0).all()
 
 
+def test_records_move_between_parts_where_facts_of_one_part_are_missed(calibrated):
+    """The last cell is a part of its own. Only with a record from it can the other facts be missed by the least."""
+    model = calibrated({"a": 4}, ["a"], {("a",): np.zeros(4)})
+    query = np.array([[1.0, 0.0, 1.0, 0.0]] * 2)
+    measurements = [
+        pg.LinearMeasurement.exact([16.0, 16.0], "a", query),
+        pg.LinearMeasurement.between([6.5, 0.0, 0.0, 15.0], [6.5, np.inf, np.inf, 15.0], "a"),
+    ]
+    with pytest.warns(UnmetFactsWarning):
+        data = Sampler(model.oracle, exact_facts(measurements), 30).draw(30, seed=0)
+    assert misses(measurements, data).sum() == least_miss(model, measurements, 30) == 1.5
+
+
 def totals_and_tables(records=400, states=8, others=4):
     """Return exact totals of states, and exact totals of an attribute in another clique, beside noisy tables."""
     rng = np.random.default_rng(0)
