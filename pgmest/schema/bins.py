@@ -78,12 +78,15 @@ def with_points(
         read: returns the number that a node says.
         following: returns the least number above a number, where the next bin starts.
     """
-    made = set(starts)
+    made, points = set(starts), set[Any]()
     for item in fields["points"].items() if "points" in fields else ():
         point = read(item)
         if not starts[0] <= point <= high:
             item.fail(f"must be within the bounds of the column, not {item.shown}.")
         after = following(point)
+        if any(point < other < after or other < point < following(other) for other in points):
+            item.fail(f"must not be so close to another that both share a bin, as {item.shown} is. Leave one out.")
+        points.add(point)
         made = {start for start in made if not point < start < after} | {point}
         made |= {after} if after <= high else set()
     return tuple(sorted(made))

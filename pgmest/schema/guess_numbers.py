@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -301,7 +302,11 @@ def _points(tally: Tally) -> list[float]:
     """Return the values that too many rows have to be spread over a bin, ascending."""
     common = (tally.counts >= POINT_SHARE * tally.rows) & (tally.counts >= ROWS_EACH)
     commonest = np.argsort(-tally.counts, kind="stable")[:MOST_POINTS]
-    return sorted(float(tally.values[place]) + 0.0 for place in commonest if common[place])
+    found: list[float] = []
+    for point in (float(tally.values[place]) + 0.0 for place in commonest if common[place]):
+        if all(abs(point - other) > sys.float_info.min for other in found):  # no closer numbers have bins of their own
+            found.append(point)
+    return sorted(found)
 
 
 def _without(tally: Tally, points: Sequence[float]) -> Tally:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pgmest.errors import SchemaError
-from pgmest.schema import Schema
+from pgmest.schema import Schema, draft
 
 
 def test_a_point_is_drawn_exactly():
@@ -50,6 +50,16 @@ constraints:
   - impossible: {wage: {max: 0}, works: true}
 """)
     assert schema.structural_zeros[("wage", "works")].sum() == 1
+
+
+def test_points_too_close_for_bins_of_their_own_are_refused_and_not_drafted():
+    """Numbers that differ by less than the least normal number have one bin, and neither would be drawn exactly."""
+    for points in ("[0, 1e-310]", "[1e-310, 0]"):
+        with pytest.raises(SchemaError, match="points must not be so close to another"):
+            Schema.parse(f"columns: {{a: {{type: real, min: 0, max: 9, bins: 3, points: {points}}}}}")
+    Schema.parse("columns: {a: {type: real, min: 0, max: 9, bins: 3, points: [0, 0, 1e-300]}}")
+    amounts = np.random.default_rng(0).random(40)
+    assert "points: [0]" in draft(pd.DataFrame({"a": [1e-310] * 20 + [0.0] * 26 + amounts.tolist()}))
 
 
 @pytest.mark.parametrize("points", ["[200]", "[0.005]", "3", "[x]", "[.nan]"])

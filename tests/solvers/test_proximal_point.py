@@ -36,7 +36,7 @@ def least_loss(measurements, total):
 @settings(deadline=None, max_examples=25)
 @given(
     st.integers(0, 2**32 - 1),
-    st.lists(st.sampled_from([1e-4, 1e-2, 1.0, 30.0, 1e3, 1e6]), min_size=4, max_size=4),
+    st.lists(st.sampled_from([1e-4, 1e-3, 1e-2, 1.0, 30.0, 1e3, 1e6]), min_size=4, max_size=4),
     st.sampled_from([2.0, 50.0, 5000.0]),
 )
 def test_the_loss_is_that_of_bounded_least_squares(seed, deviations, mean):
@@ -46,8 +46,8 @@ def test_the_loss_is_that_of_bounded_least_squares(seed, deviations, mean):
     model = pg.estimate(answers, DOMAIN, total=max(float(truth.values.sum()), 1.0), method="proximal_point")
     floor = 0.5 * sum(m.rows for m in answers)
     best = least_loss(answers, model.total)
-    near_rounding = min(deviations) < 1e-7 * model.total  # an error of 1e-10 of the total is a share of such noise
-    assert model.report.loss <= best + (0.2 if near_rounding else 0.01) * max(floor, best)
+    near_rounding = min(deviations) < 1e-6 * model.total  # there steps end early, and the report says at which gap
+    assert model.report.loss <= best + (1.0 if near_rounding else 0.01) * max(floor, best)
     assert model.report.loss - model.report.gap <= best + 1e-3 * max(floor, best)
 
 

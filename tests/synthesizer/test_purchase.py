@@ -14,7 +14,7 @@ from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
 from pgmest.privacy.transcript import Witness
 from pgmest.schema import Schema
 from pgmest.schema.bought import NOTHING
-from pgmest.synthesizer.bought_grids import Scale
+from pgmest.synthesizer.bought_grids import FIRST_DAY, Scale
 from pgmest.synthesizer.purchase import purchase
 from pgmest.synthesizer.raw_table import RawTable
 
@@ -195,6 +195,8 @@ def test_a_sensitivity_that_is_too_small_is_seen(broken, monkeypatch):
 )
 def test_grids_ascend_and_cover(kind, ends, places):
     low, span = ends
+    if kind == "date" and low is not None:
+        low = max(low, FIRST_DAY)
     scale = Scale(kind, low, None if span is None else (low or 0) + span)
     wide = scale.wide()
     assert all(a < b for a, b in itertools.pairwise(wide))
