@@ -314,6 +314,11 @@ class ApproxDP(Budget):
             raise ArgumentError.of("delta", self.delta, "at most 1")
 
 
+def is_pure(budget: Budget) -> TypeGuard[Epsilon | ApproxDP]:
+    """Return whether a budget promises pure differential privacy, with a delta of 0."""
+    return isinstance(budget, Epsilon) or (isinstance(budget, ApproxDP) and not budget.delta)
+
+
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 

@@ -16,7 +16,7 @@ import numpy as np
 from pgmest.errors import ArgumentError, SpendTooSmall
 from pgmest.measurements.noise import discrete_laplace, noise_scale, noise_stddev
 from pgmest.privacy import exponential
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_up
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, is_pure, rounded_up
 from pgmest.privacy.gaussian import SAFETY, analytic_gaussian
 from pgmest.privacy.neighbors import Neighbors, root_up
 
@@ -139,7 +139,7 @@ def values_noise(spend: Budget, count: int, sensitivity: float, together: bool =
     """
     step = 2.0 ** math.floor(math.log2(sensitivity * VALUES_GRID))
     each = math.ceil(Fraction(sensitivity) / Fraction(step)) + (0 if together else 2)
-    if isinstance(spend, Epsilon) or (isinstance(spend, ApproxDP) and not spend.delta):
+    if is_pure(spend):
         apart = float(each + 2 * count if together else count * each)
         return _in_counts("discrete_laplace", apart / spend.epsilon * (1 + SAFETY), apart, step), apart
     rounding = root_up(Fraction(4 * count))

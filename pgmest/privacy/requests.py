@@ -24,7 +24,7 @@ from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, Lin
 from pgmest.privacy import exponential, selection
 from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers
 from pgmest.privacy.bounded_range import choice_mu
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, is_pure
 from pgmest.privacy.grid import on_grid
 from pgmest.privacy.ledger import Entry
 from pgmest.privacy.neighbors import Neighbors
@@ -171,8 +171,7 @@ class UnitVector:
         Raises:
             ChargeError: if the noise costs more than the charge.
         """
-        pure = isinstance(cost, Epsilon) or (isinstance(cost, ApproxDP) and not cost.delta)
-        apart = neighbors.l1_sensitivity() if pure else neighbors.l2_sensitivity()
+        apart = neighbors.l1_sensitivity() if is_pure(cost) else neighbors.l2_sensitivity()
         noise, steps = values_noise(cost, self.count, apart, together=True)
         _check_noise(self.label, backend, noise, *charge_of(noise, cost, steps=steps))
         parameters = {"values": self.count, "noise": noise.name, "stddev": noise.stddev, "grid": noise.step}

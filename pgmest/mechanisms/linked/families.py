@@ -38,6 +38,7 @@ class Layout:
         at_most: the public limit of the number of children.
         ordered: whether the children of a family are in an order that means something.
         rising: the attribute of a child whose codes never fall in this order; None without one.
+        counted: the attributes of parents and children that are numbers of rows of other tables, as in `domain`.
     """
 
     parent: Domain
@@ -46,6 +47,12 @@ class Layout:
     at_most: int
     ordered: bool = False
     rising: str | None = None
+    counted: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The names of all numbers of rows."""
+        return self.number, *self.counted
 
     @property
     def number(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds, Maker
 from pgmest.mechanisms.linked.rules import FamilyRules
+from pgmest.mechanisms.linked.size_limits import SizeLimits, size_limits
 from pgmest.mechanisms.linked.zeros import possible_cells
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
@@ -53,17 +54,26 @@ class FamilyLAMP(LAMP):
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         if workload is not None:
             raise ArgumentError.of("workload", workload, "None: the tables of families are the workload")
+        found = size_limits(curator, self.layout, int(self.rules.limits[:, 0].sum()))
+        if not found:
+            return self._outcome(curator, curator, rng)
+        limits = SizeLimits(self.layout, found)
+        limited = replace(self, layout=limits.limited, rules=limits.rules(self.rules))
+        return limited._outcome(curator.through(limits), curator, rng)
+
+    def _outcome(self, seen: Curator, curator: Curator, rng: np.random.Generator) -> Outcome:
+        """Return the families that follow from the answers of a curator; `curator` may be stopped early."""
         possible = possible_cells(self.rules.zeros, self.layout, self.max_megabytes)
-        rounds = LinkedRounds.begin(self, curator, self.layout, self._maker(DRAFT, rng), rng, possible)
+        rounds = LinkedRounds.begin(self, seen, self.layout, self._maker(DRAFT, rng), rng, possible)
         try:
             rounds.spend_all()
         except KeyboardInterrupt:  # Ctrl-C or the time limit: the families are made from the answers so far
             if not curator.stopped:
                 raise
         families = self._families(rounds.linked, rng)
-        total, stddev = total_of(curator)
+        total, stddev = total_of(seen)
         error = stddev if math.isfinite(stddev) else total
-        model = FamilyModel(families, tuple(rounds.linked.lengths), curator.measurements, total, error)
+        model = FamilyModel(families, tuple(rounds.linked.lengths), seen.measurements, total, error)
         return Outcome(model, {"measured_marginals": tuple(rounds.measured_marginals)})
 
     def _maker(self, effort: Effort, rng: np.random.Generator) -> Maker:

@@ -25,7 +25,7 @@ from pgmest.mechanisms.linked.pairing import MOST_ALL
 from pgmest.mechanisms.linked.search import Target
 from pgmest.mechanisms.linked.twins import TwinTables, twin_tables
 from pgmest.mechanisms.linked.workload import family_workload
-from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon
+from pgmest.privacy.budgets import Budget, is_pure
 from pgmest.privacy.curator import Curator
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
@@ -170,8 +170,7 @@ class LinkedRounds(Rounds):
     @property
     def _averaged(self) -> bool:
         """Whether averages are measured: lengths have a large sensitivity in l1."""
-        budget: Budget = self.curator.budget
-        return isinstance(budget, Epsilon) or (isinstance(budget, ApproxDP) and not budget.delta)
+        return is_pure(self.curator.budget)
 
     def spend_all(self) -> None:
         if self.pairs and is_small(self._scorer.stddev(self.pairs), self.evidence.total):

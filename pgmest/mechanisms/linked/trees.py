@@ -26,7 +26,13 @@ def family_table(linked: LinkedDataset, child: str) -> Families:
     others = [name for name in linked.children(parent) if name != child]
     above, inside = extended(linked, parent, others), extended(linked, child, linked.children(child))
     table, most = linked.tables[child], linked.most(child, parent)
-    layout = Layout(above.domain, inside.domain, (parent, child), most, table.ordered, table.order_by)
+    counted = tuple(
+        f"{name}.{attribute}"
+        for name, data in ((parent, above), (child, inside))
+        for attribute in data.domain
+        if attribute not in linked.tables[name].domain
+    )
+    layout = Layout(above.domain, inside.domain, (parent, child), most, table.ordered, table.order_by, counted)
     order, sizes = np.argsort(rows, kind="stable"), linked.sizes(child)
     parents = [*(np.asarray(column, dtype=np.int64) for column in above.columns), sizes.astype(np.int64)]
     children = np.empty((inside.records, len(inside.domain)), dtype=np.int64)
