@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ from pgmest.mechanisms.linked.trees import family_table
 
 NAMES = ("anytown", "eusilc", "travel_survey")
 CLASSES = ("size", "household", "person", "between", "within", "someone", "how_many")
+TRIPLES = ("household_triples", "person_triples")
 MOST_CELLS, COUNTED = 10_000, 3
 SHARES = 0.02, 0.98
 
@@ -57,7 +59,7 @@ def errors(true: Families, made: Families) -> dict[str, float]:
     x one of another of the household, over ordered pairs, each household with weight 1; within_alike: of these, the
     same attribute. someone: the share of households in which somebody has a value, and how_many: the number of
     persons with it (0, 1, 2, 3 and more), both over the values that somebody has in 2 to 98 % of the true households.
-    Attributes of one value are left out.
+    household_triples, person_triples: three attributes. Attributes of one value are left out.
     """
     layout = true.layout
     shape, inside = (*layout.parent.shape, layout.at_most + 1), layout.child.shape
@@ -65,8 +67,10 @@ def errors(true: Families, made: Families) -> dict[str, float]:
     below = [a for a in range(len(inside)) if len(np.unique(true.children[:, a])) > 1]
     both = (true, made)
     found = {"size": _distance([f.sizes for f in both], [None, None])}
-    found["household"] = _marginals([f.parents for f in both], above, shape)
-    found["person"] = _marginals([f.children for f in both], below, inside)
+    found["household"] = _marginals([f.parents for f in both], above, shape, (1, 2))
+    found["person"] = _marginals([f.children for f in both], below, inside, (1, 2))
+    found["household_triples"] = _marginals([f.parents for f in both], above, shape, (3,))
+    found["person_triples"] = _marginals([f.children for f in both], below, inside, (3,))
     found["between"] = _mean(
         _distance([f.parents[f.owners, a] * inside[b] + f.children[:, b] for f in both], [None, None])
         for a, b in itertools.product(above, below)
@@ -94,14 +98,17 @@ def errors(true: Families, made: Families) -> dict[str, float]:
     return found | {"someone": _mean(some), "how_many": _mean(many)}
 
 
-def _marginals(rows: Sequence[np.ndarray], attributes: Sequence[int], shape: Sequence[int]) -> float:
-    singles = [_distance([part[:, a] for part in rows], [None, None]) for a in attributes]
-    pairs = [
-        _distance([part[:, a] * shape[b] + part[:, b] for part in rows], [None, None])
-        for a, b in itertools.combinations(attributes, 2)
-        if shape[a] * shape[b] <= MOST_CELLS
-    ]
-    return _mean([*singles, *pairs])
+def _marginals(
+    rows: Sequence[np.ndarray], attributes: Sequence[int], shape: Sequence[int], ways: Iterable[int]
+) -> float:
+    """Return the mean distance of all marginals of so many attributes that are not too large."""
+    cliques = [clique for number in ways for clique in itertools.combinations(attributes, number)]
+    sizes = [tuple(shape[a] for a in clique) for clique in cliques]
+    return _mean(
+        _distance([np.ravel_multi_index(tuple(part[:, a] for a in clique), size) for part in rows], [None, None])
+        for clique, size in zip(cliques, sizes, strict=True)
+        if len(clique) == 1 or math.prod(size) <= MOST_CELLS
+    )
 
 
 def _distance(codes: Sequence[np.ndarray], weights: Sequence[np.ndarray | None]) -> float:

@@ -10,10 +10,10 @@ from pgmest.tables.domain import Clique
 
 MOST_CELLS = 20_000_000
 """The most cells of all tables of pairs together, each of which a run keeps in memory several times."""
-IMPORTANCE = {"number": 3.0, "above": 6.0, "between": 1.0, "inside": 1.5, "across": 0.8}
+IMPORTANCE = {"number": 2.0, "above": 7.0, "between": 1.0, "inside": 1.5, "across": 0.8}
 """The importance of the number of children, and of all tables together of a parent, of a parent and a child, of a
-child, and of two children."""
-SMALL_BUDGET = {"number": 2.0, "above": 1.0, "between": 1.0, "inside": 1.0, "across": 1.0}
+child, and of two children. The only table of a parent without attributes is the number of children."""
+SMALL_BUDGET = {"number": 2.0, "above": 2.0, "between": 1.0, "inside": 1.0, "across": 1.0}
 """The importance if the budget is small (`pgmest.mechanisms.lamp.small_budgets`): few tables are measured then."""
 
 
@@ -44,12 +44,15 @@ def family_workload(layout: Layout, small: bool = False) -> dict[Clique, float]:
     names, others = layout.members, layout.others
     kinds: dict[str, list[Clique]] = {
         "number": [(layout.number,)],
-        "above": list(combinations(layout.parents, 2)),
+        "above": list(combinations(layout.parents, 2)) or [(layout.number,)],
         "between": list(product(layout.parents, names)),
         "inside": list(combinations(names, 2)),
         "across": [
             (one, other) for place, one in enumerate(names) for other in others[0 if layout.ordered else place :]
         ],
     }
-    importance = SMALL_BUDGET if small else IMPORTANCE
-    return {clique: importance[kind] / len(cliques) for kind, cliques in kinds.items() for clique in cliques}
+    importance, found = SMALL_BUDGET if small else IMPORTANCE, dict[Clique, float]()
+    for kind, cliques in kinds.items():
+        for clique in cliques:
+            found[clique] = found.get(clique, 0.0) + importance[kind] / len(cliques)
+    return found
