@@ -232,14 +232,46 @@ class LinkedDataset:
         if len(np.unique(kept)) != len(kept):
             raise ArgumentError.of("rows", rows, allowed)
         taken = {self.root: replace(root, dataset=root.dataset.take(kept))}
-        places = {self.root: places_of(kept, root.rows)}
-        for name in self.order[1:]:
+        return self._with_rows(taken, {self.root: places_of(kept, root.rows)})
+
+    def at_most(self, name: str, limit: int) -> LinkedDataset:
+        """Return the linked tables with at most this many rows of a table for each row of its parent.
+
+        Of more rows, some that are evenly spaced in their order stay, with all that hangs on them.
+
+        Raises:
+            ArgumentError: there is no such table, or it is the root; or the limit is below 1.
+        """
+        limit = at_least("limit", limit, 1)
+        parent_rows, sizes, table = self.link(name)[1], self.sizes(name), self.tables[name]
+        order = np.argsort(parent_rows, kind="stable")
+        place = np.empty(table.rows, dtype=np.int64)
+        place[order] = np.arange(table.rows) - (np.cumsum(sizes) - sizes)[parent_rows[order]]
+        kept = np.flatnonzero(evenly_kept(place, sizes[parent_rows], limit))
+        tables = {other: held for other, held in self.tables.items() if name not in self.path(other)}
+        tables[name] = replace(
+            table,
+            dataset=table.dataset.take(kept),
+            parent_rows=parent_rows[kept],
+            at_most=min(limit, table.at_most or limit),
+        )
+        return self._with_rows(tables, {name: places_of(kept, table.rows)})
+
+    def _with_rows(self, taken: Mapping[str, LinkedTable], places: Mapping[str, np.ndarray]) -> LinkedDataset:
+        """Return the linked tables with some tables as given, and in the others the rows that hang on what they keep.
+
+        Args:
+            taken: some tables, with all those above them.
+            places: of those on which others hang, the place of each row, or -1 where it is left out.
+        """
+        tables, places = dict(taken), dict(places)
+        for name in [name for name in self.order if name not in taken]:
             table, (parent, parent_rows) = self.tables[name], self.link(name)
             to = places[parent][parent_rows]
             stays = np.flatnonzero(to >= 0)
-            taken[name] = replace(table, dataset=table.dataset.take(stays), parent_rows=to[stays])
+            tables[name] = replace(table, dataset=table.dataset.take(stays), parent_rows=to[stays])
             places[name] = places_of(stays, table.rows)
-        return replace(self, tables=taken)
+        return replace(self, tables=tables)
 
     def in_order(self) -> LinkedDataset:
         """Return the same rows with those of each table in the order of their parents, otherwise in their own."""
@@ -336,6 +368,21 @@ def _check_order(name: str, table: LinkedTable, rows: np.ndarray) -> None:
             f"rows of '{name}' are not in order of '{table.order_by}' within a row of '{table.parent}': sort them, as "
             "Schema.encode does."
         )
+
+
+def evenly_kept(place: np.ndarray, sizes: np.ndarray, limit: int) -> np.ndarray:
+    """Return which rows stay where at most `limit` of each parent do: those at the places [i n / limit] of n rows.
+
+    >>> evenly_kept(np.arange(5), np.full(5, 5), 2)
+    array([ True, False,  True, False, False])
+
+    Args:
+        place: the place of each row among those of its parent, from 0.
+        sizes: the number of rows of its parent.
+        limit: the largest number of rows of a parent.
+    """
+    number = -(-place * limit // np.maximum(sizes, 1))
+    return (sizes <= limit) | ((number * sizes // limit == place) & (number < limit))
 
 
 def places_of(rows: np.ndarray, size: int) -> np.ndarray:

@@ -54,6 +54,26 @@ def test_sizes_and_units_are_those_of_a_loop(linked):
     assert linked.units("patients").tolist() == list(range(len(linked)))
 
 
+@given(three_levels(), st.integers(1, 6))
+def test_cutting_a_table_keeps_what_hangs_on_the_rows_that_stay(linked, limit):
+    cut = linked.at_most("visits", limit)
+    stay = []
+    for patient in range(len(linked)):
+        rows = np.flatnonzero(linked.link("visits")[1] == patient).tolist()
+        stay += rows if len(rows) <= limit else [rows[number * len(rows) // limit] for number in range(limit)]
+    stay.sort()
+    assert cut.tables["visits"].at_most == min(limit, 6)
+    assert cut.tables["visits"].dataset == linked.tables["visits"].dataset.take(stay)
+    assert cut.link("visits")[1].tolist() == linked.link("visits")[1][stay].tolist()
+    codes = [row for row, visit in enumerate(linked.link("codes")[1]) if visit in stay]
+    assert cut.tables["codes"].dataset == linked.tables["codes"].dataset.take(codes)
+    assert [stay[visit] for visit in cut.link("codes")[1]] == linked.link("codes")[1][codes].tolist()
+    assert cut.tables["contacts"] is linked.tables["contacts"]
+    for name, wrong in (("patients", 2), ("visits", 0), ("rooms", 2)):
+        with pytest.raises(ArgumentError):
+            linked.at_most(name, wrong)
+
+
 @given(three_levels(), st.data())
 def test_taking_units_takes_all_that_hangs_on_them(linked, data):
     rows = data.draw(st.lists(st.sampled_from(range(len(linked))), unique=True) if len(linked) else st.just([]))

@@ -120,7 +120,10 @@ class LinkedLAMP:
         _, choices = generators(seed)
         for child in children:
             own = checkpoint if checkpoint is None or len(children) == 1 else f"{checkpoint}.{child}"
-            run = self._run_on(linked, child, len(children))
+            data = linked
+            for above in linked.path(child)[1:-1] if unit == linked.root else ():
+                data = data.at_most(above, results[above].model.layout.at_most)  # the limit that its run found
+            run = self._run_on(data, child, len(children))
             results[child] = run[0].fit(
                 run[1],
                 seed=seed,

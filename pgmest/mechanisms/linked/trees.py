@@ -7,6 +7,8 @@ another child table are found that belong to a row.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pgmest.data.dataset import Dataset
@@ -69,14 +71,10 @@ def put_together(families: dict[str, Families], linked: LinkedDataset, generator
         if parent not in rows:
             rows[parent] = made.parents[:, :-1]
             tables[parent] = LinkedTable(_dataset(rows[parent], above.domain))
-            chosen = np.arange(len(made.sizes))
         else:
             chosen = matched(rows[parent], made, linked, generator)
-            made, chosen = _beside(rows[parent], made, chosen, linked, generator)
-        sizes = made.sizes[chosen]
-        starts = np.repeat(made.first[chosen] - (np.cumsum(sizes) - sizes), sizes)
-        rows[child] = made.children[starts + np.arange(int(sizes.sum()))]
-        parent_rows = np.repeat(np.arange(len(chosen)), sizes)
+            made = _beside(rows[parent], made, chosen, linked, generator)
+        rows[child], parent_rows = made.children, made.owners
         order = {"ordered": own.ordered, "order_by": own.order_by}
         tables[child] = LinkedTable(_dataset(rows[child], own.domain), parent, parent_rows, own.at_most, **order)
     return LinkedDataset({name: tables[name] for name in linked.order}, linked.rules)
@@ -92,11 +90,9 @@ def matched(rows: np.ndarray, families: Families, linked: LinkedDataset, generat
         linked: the linked tables.
         generator: the generator for the choice among equally good families.
     """
-    parent, child = families.layout.names
-    own = len(linked.tables[parent].domain)
-    siblings = linked.children(parent)
-    order = list(siblings) if rows.shape[1] == own + len(siblings) else list(siblings)[1:]
-    wanted = rows[:, own + order.index(child)]
+    own, wanted = len(linked.tables[families.layout.names[0]].domain), _wanted(rows, families, linked)
+    if not len(rows):
+        return np.zeros(0, dtype=np.int64)
     wishes, place = np.unique(np.column_stack([rows[:, :own], wanted]), axis=0, return_inverse=True)
     offered = np.column_stack([families.parents[:, :own], families.sizes])
     kinds, kind_of = np.unique(offered, axis=0, return_inverse=True)
@@ -113,20 +109,58 @@ def matched(rows: np.ndarray, families: Families, linked: LinkedDataset, generat
     return by_kind[starts[kind] + at.astype(np.int64)]
 
 
+def _wanted(rows: np.ndarray, families: Families, linked: LinkedDataset) -> np.ndarray:
+    """Return the number of children that each row of a parent table is to have; arguments as for `matched`."""
+    parent, child = families.layout.names
+    own, siblings = len(linked.tables[parent].domain), list(linked.children(parent))
+    order = siblings if rows.shape[1] == own + len(siblings) else siblings[1:]
+    return rows[:, own + order.index(child)]
+
+
 def _beside(
     rows: np.ndarray, families: Families, chosen: np.ndarray, linked: LinkedDataset, generator: np.random.Generator
-) -> tuple[Families, np.ndarray]:
-    """Return the chosen families with the codes of their parent rows, and children that are possible with these."""
-    layout = families.layout
+) -> Families:
+    """Return the chosen families with the codes of their parent rows, children that are possible with these, and as
+    many as each row is to have where the rules allow them.
+
+    A family of another number of children, as where noise hides the numbers of a table further down, gets them from its
+    own ones, evenly spaced in their order: it loses some, or has some twice.
+    """
+    layout = replace(families.layout, at_most=linked.most(families.layout.names[1], families.layout.names[0]))
     rules = FamilyRules.of(linked.rules, layout, family_zeros(linked, layout))
-    if not rules.across:
-        return families, chosen
-    own = len(linked.tables[layout.names[0]].domain)
+    own, wanted = len(linked.tables[layout.names[0]].domain), _wanted(rows, families, linked)
+    some = np.flatnonzero(families.sizes)
     parents, sizes = families.parents[chosen], families.sizes[chosen]
     parents[:, :own] = rows[:, :own]
-    starts = np.repeat(families.first[chosen] - (np.cumsum(sizes) - sizes), sizes)
-    children = families.children[starts + np.arange(int(sizes.sum()))]
-    return rules.changed(Families(layout, parents, children), generator), np.arange(len(chosen))
+    made = _of_sizes(Families(layout, parents, families.children), families.first[chosen], sizes, sizes)
+    if rules.across:
+        made = rules.changed(made, generator)
+    if not len(some) or np.array_equal(sizes, wanted):
+        return made
+    sources = np.where((sizes == 0) & (wanted > 0), generator.choice(some, len(chosen)), chosen)
+    other = _of_sizes(
+        Families(layout, parents, families.children), families.first[sources], families.sizes[sources], wanted
+    )
+    other = rules.changed(other, generator) if rules.attributes else other
+    kept = rules.broken(other) if rules.attributes else np.zeros(len(chosen), dtype=bool)
+    both = np.concatenate([made.children, other.children])
+    first = np.where(kept, made.first, len(made.children) + other.first)
+    final = np.where(kept, made.sizes, wanted)
+    return _of_sizes(Families(layout, made.parents, both), first, final, final)
+
+
+def _of_sizes(families: Families, first: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> Families:
+    """Return families of a wanted number of children, evenly spaced among adjacent ones.
+
+    Args:
+        families: the parents, and all children.
+        first, sizes: the place of the first child of each family among all, and how many there are.
+        wanted: the number of children of each family.
+    """
+    owners = np.repeat(np.arange(len(wanted)), wanted)
+    places = np.arange(len(owners)) - (np.cumsum(wanted) - wanted)[owners]
+    children = families.children[first[owners] + places * sizes[owners] // np.maximum(wanted, 1)[owners]]
+    return Families(families.layout, np.column_stack([families.parents[:, :-1], wanted]), children)
 
 
 def _nearest(wishes: np.ndarray, kinds: np.ndarray) -> np.ndarray:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import Exactly, Impossible
 from pgmest.mechanisms.linked import LinkedLAMP
@@ -17,9 +19,9 @@ from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.size_limits import LEAST_LIMIT, SizeLimits, _in_ranges, size_limits
-from pgmest.mechanisms.linked.trees import family_table
+from pgmest.mechanisms.linked.trees import family_table, put_together
 from pgmest.mechanisms.linked.zeros import family_zeros
-from pgmest.privacy import Curator, Epsilon, Rho
+from pgmest.privacy import AddRemove, Curator, Epsilon, Rho
 from tests.mechanisms.linked.examples import households, random_table
 
 
@@ -148,3 +150,43 @@ def test_small_limits_cost_nothing_and_others_are_paid_once(tmp_path: Path) -> N
     assert str(one.ledger).count("number of persons over 5 ranges") == 1
     assert one.model == other.model
     assert str(one.ledger) == str(other.ledger)
+
+
+def test_tables_further_down_use_the_limits_found_above() -> None:
+    generator = np.random.default_rng(2)
+    numbers = [generator.integers(3, size=size).tolist() for size in generator.integers(1, 4, 60)]
+    linked = tree(numbers, 90)
+    result = LinkedLAMP(epsilon=20.0, backend="simulation").fit(linked, seed=0, progress=False)
+    sample = result.sample(seed=0)
+    assert result.results["codes"].mechanism.neighbors == AddRemove(LEAST_LIMIT)
+    assert sample.tables["codes"].rows == pytest.approx(linked.tables["codes"].rows, rel=0.3)
+    few = replace(tree(numbers[:4], 20), unit="codes")  # a row that changes may move others in their order
+    with mock.patch.object(LinkedDataset, "at_most", side_effect=AssertionError):
+        LinkedLAMP(epsilon=20.0, backend="simulation").fit(few, seed=0, progress=False)
+
+
+@settings(max_examples=40, deadline=None)
+@given(NUMBERS, st.booleans(), st.integers(0, 99))
+def test_rows_get_as_many_children_as_their_own_table_says(numbers: list[list[int]], rule: bool, seed: int) -> None:
+    """The families of codes have at most 3 children, but the rows of visits say other numbers."""
+    linked = tree(numbers)
+    generator = np.random.default_rng(seed)
+    few = tree([generator.integers(4, size=5).tolist()])
+    rules = [Exactly("codes", "code", (0,), 1)] if rule else []
+    if rule:  # one code 0 each
+        codes = few.tables["codes"]
+        first = np.unique(few.link("codes")[1], return_index=True)[1]
+        values = np.ones((codes.rows, 1), dtype=int)
+        values[first] = 0
+        table = replace(codes, dataset=Dataset.from_codes(values, codes.domain))
+        few = replace(few, tables={**few.tables, "codes": table})
+    visits, made = family_table(linked, "visits"), family_table(few, "codes")
+    final = put_together({"visits": visits, "codes": made}, replace(linked, rules=rules), generator)
+    wanted, sizes = linked.sizes("codes")[np.argsort(linked.link("visits")[1], kind="stable")], final.sizes("codes")
+    if not made.sizes.any():
+        assert not sizes.any()
+    elif rule:
+        assert not rules[0].broken(final)[wanted > 0].any()
+        assert (sizes[wanted > 0] == wanted[wanted > 0]).all()
+    else:
+        assert sizes.tolist() == wanted.tolist()
