@@ -54,15 +54,16 @@ class CodeErrors:
         kept: the factor w of each code.
         root: a square root of the covariance of the noise, shape (codes, codes); None for independent noise.
         bends: the errors that neighboring codes share because the model ignores or over-shrinks their answers.
-        shift: an error that all codes share: nonnegative estimates of rare codes are too large together, and those of
-            frequent codes too small; None without it.
+        shifts: errors that all codes share, shape (shifts, codes): nonnegative estimates of rare codes are too large
+            together, and those of frequent codes too small. The first is the likely counts minus the model's, the
+            second what the answers tell about sums over the most frequent codes; None without them.
     """
 
     stddev: np.ndarray
     kept: np.ndarray
     root: np.ndarray | None = None
     bends: tuple[Bend, ...] = ()
-    shift: np.ndarray | None = None
+    shifts: np.ndarray | None = None
 
     @classmethod
     def of(cls, answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float) -> CodeErrors:
@@ -112,8 +113,8 @@ class CodeErrors:
         """Return the errors of the model's counts beside an unbiased estimate and its noise."""
         mean, variance = count_moments(values, stddev)
         bends = tuple(_bends(values - counts, stddev, root))
-        shift = _beyond_noise(mean - counts, counts, stddev, root)
-        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root, bends, shift)
+        shifts = np.stack([mean - counts, _frequent_beyond_noise(values - counts, counts, stddev, root)])
+        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root, bends, shifts)
 
     def draws(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw errors, shape (count, codes)."""
@@ -125,8 +126,8 @@ class CodeErrors:
         errors = self.kept * noise + own + lost * common[:, None]
         for bend in self.bends:
             bend.add(errors, generator)
-        if self.shift is not None:
-            errors += generator.standard_normal((count, 1)) * self.shift
+        if self.shifts is not None:
+            errors += generator.standard_normal((count, len(self.shifts))) @ self.shifts
         return errors
 
 
@@ -155,23 +156,29 @@ def _bends(off: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> Iter
             yield Bend(cuts, math.sqrt(beyond))
 
 
-def _beyond_noise(shift: np.ndarray, counts: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> np.ndarray:
-    """Return a shift of counts, less the part whose sums over the first codes, or the rarest, noise explains.
+def _frequent_beyond_noise(
+    off: np.ndarray, counts: np.ndarray, stddev: np.ndarray, root: np.ndarray | None
+) -> np.ndarray:
+    """Return what the model's sums over its 1, 2, 4, ... most frequent codes lack, less the part that noise explains.
 
     Args:
-        shift: the likely counts minus the model's.
+        off: the answers minus the model's counts.
         counts: the model's counts.
         stddev, root: as for `CodeErrors`.
     """
-    ratio = 0.0
-    for order in (np.arange(len(counts)), np.argsort(counts, kind="stable")):
-        sums = np.square(np.cumsum(shift[order])).mean()
-        if root is None:
-            noise = np.cumsum(np.square(stddev[order])).mean()
-        else:
-            noise = np.square(np.cumsum(root[order], axis=0)).sum(axis=1).mean()
-        ratio = max(ratio, float(sums / max(noise, 1e-300)))
-    return shift * math.sqrt(max(0.0, 1 - 1 / max(ratio, 1e-300)))
+    order, size = np.argsort(-counts, kind="stable"), len(counts)
+    cuts = np.append(2 ** np.arange(math.ceil(math.log2(size))), size)
+    sums = np.cumsum(off[order])[cuts[:-1] - 1]
+    if root is None:
+        noise = np.cumsum(np.square(stddev[order]))[cuts[:-1] - 1]
+    else:
+        noise = np.square(np.cumsum(root[order], axis=0)[cuts[:-1] - 1]).sum(axis=1)
+    squares = max(float(np.square(sums).mean()), 1e-300)
+    sums *= math.sqrt(max(0.0, 1 - float(noise.mean()) / squares))
+    widths = np.diff(cuts, prepend=0)
+    found = np.empty(size)
+    found[order] = np.repeat(np.diff(sums, prepend=0.0, append=0.0) / widths, widths)
+    return found
 
 
 def _alike(normal: np.ndarray) -> np.ndarray:

@@ -31,6 +31,8 @@ MARGIN, RECORDS_MARGIN = 1.05, 1.1
 steps after measuring, such as rounding to records, add errors, too."""
 HELD, HELD_SHARE = 0.5, 1e-6
 """Exact answers that a model misses by no more than this many records, or this share of them, have no error."""
+LEAST_SUM = 0.01
+"""Sums of errors with a mean square below this share of that of the error of the number of records say nothing."""
 SWEEPS = 2
 """The number of times that errors of a table are made to agree with those of its margins."""
 
@@ -119,8 +121,7 @@ class ErrorModel:
         if len(clique) == 1:
             counts, errors = self.tables.counts(*clique), self.code_errors(*clique).draws(count, generator)
             errors = np.where(self.tables.possible(clique), errors + self._relative(counts, count, generator), 0.0)
-            left = drawn[()] - errors.sum(axis=1)
-            found = errors + left[:, None] * counts / max(float(counts.sum()), LEAST)
+            found = _with_sum(errors, drawn[()], counts)
         else:
             margins = [
                 self._draw(clique[:axis] + clique[axis + 1 :], count, generator, drawn) for axis in range(len(clique))
@@ -259,6 +260,26 @@ class ErrorModel:
         known = self.known
         sizes = {pair: table.size for pair, table in self._pairs.items()}
         return UnseenDependence(self.tables, deviations, sizes, known.dependence, known.selections, known.bounds)
+
+
+def _with_sum(errors: np.ndarray, wanted: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return drawn errors of counts that add up to wanted errors of the number of records.
+
+    What is missing is divided by how much each error has to do with their sum, as conditional normal distributions do:
+    many uncertain rare codes take it from each other, and leave a frequent code alone that is well known.
+
+    Args:
+        errors: drawn errors, shape (count, codes).
+        wanted: their sums, shape (count,).
+        counts: the model's counts, by which all is divided where the errors hardly add up to anything.
+    """
+    sums = errors.sum(axis=1)
+    square = float(sums @ sums)
+    if square <= LEAST_SUM * float(wanted @ wanted):
+        shares = counts / max(float(counts.sum()), LEAST)
+    else:
+        shares = sums @ errors / square
+    return errors + (wanted - sums)[:, None] * shares
 
 
 def _shares(table: np.ndarray, axis: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.inference.support.support import Support
 from pgmest.models.errors.drawn_intervals import MOST_CELLS, error_model_of
+from pgmest.models.errors.error_model import _with_sum
 from pgmest.tables.information import mutual_information
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5, "d": 2})
@@ -322,3 +323,24 @@ def test_the_same_question_has_the_same_interval_whatever_was_asked_before(lamp)
     first = fresh.interval(("b", "d")).low.values
     lamp.interval(("a", "b", "c"))
     np.testing.assert_array_equal(lamp.interval(("b", "d")).low.values, first)
+
+
+def test_a_frequent_code_is_as_certain_as_its_answer_among_many_uncertain_rare_ones():
+    """Of 2,000 records all but 60 have one code: its interval is that of its noise, and holds."""
+    true, widths, held = np.r_[1940.0, np.full(40, 1.5)], [], []
+    for seed in range(60):
+        noise = np.random.default_rng(seed).normal(0, 20, 42)
+        answers = [pg.LinearMeasurement(true + noise[1:], ("x",), 20.0)]
+        answers.append(pg.LinearMeasurement([2000 + 3 * noise[0]], (), 60.0))
+        low, high = pg.interval(pg.estimate(answers, {"x": 41}), "x")
+        widths.append(high.values[0] - low.values[0])
+        held.append(low.values[0] <= 1940 <= high.values[0])
+    assert np.mean(widths) < 2 * (2 * 1.96 * 20)
+    assert np.mean(held) >= 0.85
+
+
+def test_errors_add_up_to_those_of_the_total_where_those_of_the_codes_do_not_add_up_to_anything():
+    wanted, counts = np.array([10.0, -10.0]), np.array([3.0, 1.0])
+    for errors in (np.zeros((2, 2)), np.array([[5.0, -5.0], [1.0, -1.0]]), np.array([[5.0, 1.0], [2.0, 2.0]])):
+        np.testing.assert_allclose(_with_sum(errors, wanted, counts).sum(axis=1), wanted)
+    np.testing.assert_allclose(_with_sum(np.zeros((2, 2)), wanted, counts), [[7.5, 2.5], [-7.5, -2.5]])

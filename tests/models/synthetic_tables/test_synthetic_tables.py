@@ -88,8 +88,8 @@ class TestTables:
         assert np.mean([table.records for table in tables]) == pytest.approx(model.total, rel=0.02)
         counts = np.stack([table.project(("age", "income")).values for table in tables])
         np.testing.assert_allclose(counts.mean(axis=0), model.project(("age", "income")).values, atol=25)
-        spread = counts.std(axis=0)[2, 2]  # noise of 10, and the sampling error of a table
-        assert spread == pytest.approx(np.hypot(10, np.sqrt(counts.mean(axis=0)[2, 2])), rel=0.4)
+        expected = np.hypot(10, np.sqrt(counts.mean(axis=0)))  # noise of 10, and the sampling error of a table
+        assert 0.6 < np.mean(counts.std(axis=0) / expected) < 1.1  # shrinkage takes noise off rare cells
 
     def test_the_same_seed_gives_the_same_tables(self, model) -> None:
         one, two = (model.sample_tables(3, 500, seed=4) for _ in range(2))
