@@ -41,7 +41,7 @@ class LinkedLAMP:
        children are in order. A unit adds a vector of at most Euclidean length 1 to each of the tables with children's
        attributes, whatever its number of children: its counts divided by their length, or by a larger number where
        noise is small (`Families`). Further tables say in how many families 1, 2, or 3 and more children have each code
-       (`MeasuredNumbers`). Before that, where more than 12 rows are allowed, limits are found above which numbers of
+       (`MeasuredNumbers`). Before that, where more than 16 rows are allowed, limits are found above which numbers of
        rows are too rare to tell from noise, and larger families are cut to them (`SizeLimits`).
     2. **Rounds.** Those of `LAMP` decide which tables are measured, how finely, and with how much noise. Between
        rounds, families are made that fit all answers; they say what the measured lengths mean for averages over

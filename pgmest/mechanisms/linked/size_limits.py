@@ -7,6 +7,7 @@ Numbers above the last range that noise alone does not explain are cut to its en
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,6 @@ from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.pairing import MOST_ALL
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.zeros import barred_cells
-from pgmest.privacy.budgets import is_pure
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.requests import UnitVector
 from pgmest.tables.domain import Domain
@@ -32,8 +32,12 @@ LEAST_LIMIT = MOST_ALL
 32; at 8, they lose more of the persons of large households."""
 SHARE = 0.05
 """The share of the budget for all ranges. A limit of 12 instead of 500 makes the table of numbers cheaper by more."""
-SIGNIFICANT = 3.0
-"""The number of families in ranges that noise does not explain, in standard deviations of the noise."""
+WIDER = 4 / 3
+"""The last range ends at the public limit, and no range ends at a number that this is not at least that many times."""
+SIGNIFICANT, MOST_FAMILIES = 3.0, 2.0
+"""The number of families in a run of ranges that noise does not explain, in standard deviations of the noise, and the
+same if the run has more families than all smaller ranges together: where most families are large, their persons matter
+more than the risk that they are noise."""
 
 
 def size_limits(curator: Curator, layout: Layout, least: int) -> dict[str, int]:
@@ -48,9 +52,8 @@ def size_limits(curator: Curator, layout: Layout, least: int) -> dict[str, int]:
     ends = {name: found for name, found in ends.items() if len(found) > 1}
     if not ends:
         return {}
-    pure = is_pure(curator.budget)
     vectors = [
-        UnitVector(f"{name} over {len(found) - 1} ranges", len(found) - 1, partial(_in_ranges, name, found, pure))
+        UnitVector(f"{name} over {len(found)} ranges", len(found), partial(_in_ranges, name, found))
         for name, found in ends.items()
     ]
     answers = curator.measure_vectors(vectors, curator.budget * SHARE, [1.0] * len(vectors))
@@ -64,34 +67,31 @@ def _ends(layout: Layout, name: str) -> np.ndarray:
     """Return the largest number of each range."""
     most = layout.domain[name] - 1 - (layout.kind(name) == MEMBER)
     ends = [LEAST_LIMIT]
-    while ends[-1] < most:
-        ends.append(min(2 * ends[-1], most))
+    while ends[-1] * WIDER < most:
+        ends.append(2 * ends[-1] if 2 * ends[-1] * WIDER < most else most)
     return np.array(ends)
 
 
-def _in_ranges(name: str, ends: np.ndarray, pure: bool, data: Dataset) -> np.ndarray:
-    """Return how many families have a number in each range but the first, a vector of length 1 for each family."""
+def _in_ranges(name: str, ends: np.ndarray, data: Dataset) -> np.ndarray:
+    """Return how many families have their number in each range, or the largest one of their children; 0 is in none."""
     assert isinstance(data, FamilyDataset)
     families, layout = data.families, data.layout
-    inside = layout.kind(name) == MEMBER
-    codes = (families.children if inside else families.parents)[:, layout.place(name)]
-    ranges = np.searchsorted(ends, codes)
-    rows = np.flatnonzero(ranges)
-    owners = families.owners[rows] if inside else rows
-    cells, counts = np.unique(owners * len(ends) + ranges[rows], return_counts=True)
-    owners, ranges = np.divmod(cells, len(ends))
-    lengths = np.bincount(owners, counts if pure else np.square(counts))
-    lengths = lengths if pure else np.sqrt(lengths)
-    return np.bincount(ranges, counts / lengths[owners], len(ends))[1:]
+    place = layout.place(name)
+    numbers = families.parents[:, place]
+    if layout.kind(name) == MEMBER:
+        numbers = np.zeros(len(families.sizes), dtype=np.int64)
+        np.maximum.at(numbers, families.owners, families.children[:, place])
+    return np.bincount(np.searchsorted(ends, numbers[numbers > 0]), minlength=len(ends)).astype(np.float64)
 
 
 def _limit(counts: np.ndarray, stddev: float, ends: np.ndarray) -> int:
-    """Return the end of the last range at which a run of ranges begins that noise does not explain."""
+    """Return the end of the last run of ranges that noise does not explain; of those that begin there, the shortest."""
     sums = np.concatenate([[0.0], np.cumsum(counts)])
-    for start in reversed(range(len(counts))):
-        lengths = np.arange(1, len(counts) - start + 1)
-        if np.any(sums[start + 1 :] - sums[start] > SIGNIFICANT * stddev * np.sqrt(lengths)):
-            return int(ends[start + 1])
+    for start in reversed(range(1, len(counts))):
+        for end in range(start + 1, len(sums)):
+            found, noise = sums[end] - sums[start], stddev * math.sqrt(end - start)
+            if found > SIGNIFICANT * noise or (found > MOST_FAMILIES * noise and found > sums[start]):
+                return int(ends[end - 1])
     return int(ends[0])
 
 

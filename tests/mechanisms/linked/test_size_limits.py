@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -17,11 +18,20 @@ from pgmest.data.linked_rules import Exactly, Impossible
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
+from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
 from pgmest.mechanisms.linked.rules import FamilyRules
-from pgmest.mechanisms.linked.size_limits import LEAST_LIMIT, SizeLimits, _in_ranges, size_limits
+from pgmest.mechanisms.linked.size_limits import (
+    LEAST_LIMIT,
+    SizeLimits,
+    _ends,
+    _in_ranges,
+    _limit,
+    size_limits,
+)
 from pgmest.mechanisms.linked.trees import family_table, put_together
 from pgmest.mechanisms.linked.zeros import family_zeros
 from pgmest.privacy import AddRemove, Curator, Epsilon, Rho
+from pgmest.privacy.neighbors import Change, Neighbors
 from tests.mechanisms.linked.examples import households, random_table
 
 
@@ -62,18 +72,41 @@ def test_without_noise_limits_are_the_ends_of_the_last_ranges_that_occur(numbers
 
 
 @settings(max_examples=40, deadline=None)
-@given(NUMBERS, st.booleans())
-def test_a_family_moves_the_numbers_in_ranges_by_at_most_one(numbers: list[list[int]], pure: bool) -> None:
+@given(NUMBERS)
+def test_a_family_is_in_the_range_of_its_largest_number(numbers: list[list[int]]) -> None:
     ends = np.array([12, 24, 48, 90])
     for name in ("number of visits", "visits.number of codes"):
         every, without = (
-            _in_ranges(name, ends, pure, FamilyDataset(family_table(tree(part), "visits")))
-            for part in (numbers, numbers[1:])
+            _in_ranges(name, ends, FamilyDataset(family_table(tree(part), "visits"))) for part in (numbers, numbers[1:])
         )
-        assert len(every) == 3
-        moved = every - without
-        assert (moved >= -1e-12).all()
-        assert (moved.sum() if pure else np.linalg.norm(moved)) <= 1 + 1e-12
+        number = len(numbers[0]) if name == "number of visits" else max(numbers[0], default=0)
+        wanted = np.zeros(4)
+        if number:
+            wanted[int(np.searchsorted(ends, number))] = 1
+        assert (every - without).tolist() == wanted.tolist()
+
+
+def test_ranges_end_at_the_public_limit_and_begin_above_it_only_where_there_is_more() -> None:
+    wanted = {12: [12], 16: [12], 17: [12, 17], 32: [12, 32], 33: [12, 24, 33], 100: [12, 24, 48, 100]}
+    for at_most, ends in wanted.items():
+        layout = family_table(tree([[0]], at_most), "visits").layout
+        assert _ends(layout, "number of visits").tolist() == _ends(layout, "visits.number of codes").tolist() == ends
+
+
+@pytest.mark.parametrize(
+    ("counts", "limit"),
+    [
+        ([300, 20, -40, 70], 12),  # noise of 25 in each
+        ([300, 20, -40, 76], 90),
+        ([300, 76, -40, 30], 24),
+        ([300, 60, 60, 30], 48),
+        ([40, 10, 20, 60], 90),  # most families are large
+        ([90, 10, 20, 60], 12),
+        ([-90, -20, 5, 45], 12),
+    ],
+)
+def test_limits_are_where_noise_does_not_explain_the_families(counts: list[float], limit: int) -> None:
+    assert _limit(np.array(counts, dtype=float), 25.0, np.array([12, 24, 48, 90])) == limit
 
 
 @settings(max_examples=40, deadline=None)
@@ -152,17 +185,27 @@ def test_small_limits_cost_nothing_and_others_are_paid_once(tmp_path: Path) -> N
     assert str(one.ledger) == str(other.ledger)
 
 
-def test_tables_further_down_use_the_limits_found_above() -> None:
-    generator = np.random.default_rng(2)
-    numbers = [generator.integers(3, size=size).tolist() for size in generator.integers(1, 4, 60)]
-    linked = tree(numbers, 90)
-    result = LinkedLAMP(epsilon=20.0, backend="simulation").fit(linked, seed=0, progress=False)
-    sample = result.sample(seed=0)
-    assert result.results["codes"].mechanism.neighbors == AddRemove(LEAST_LIMIT)
-    assert sample.tables["codes"].rows == pytest.approx(linked.tables["codes"].rows, rel=0.3)
-    few = replace(tree(numbers[:4], 20), unit="codes")  # a row that changes may move others in their order
-    with mock.patch.object(LinkedDataset, "at_most", side_effect=AssertionError):
-        LinkedLAMP(epsilon=20.0, backend="simulation").fit(few, seed=0, progress=False)
+@pytest.mark.parametrize("unit", ["patients", "codes"])
+def test_tables_further_down_use_the_limits_found_above(unit: str) -> None:
+    linked = replace(tree([[1, 2, 0] * 10, [2] * 5, [], [40]]), unit=unit)
+    seen: dict[str, tuple[Neighbors, Families]] = {}
+
+    def fit(mechanism: FamilyLAMP, data: FamilyDataset, **_: object) -> SimpleNamespace:
+        seen[data.layout.names[1]] = mechanism.neighbors, data.families
+        made = SizeLimits(data.layout, {data.layout.number: LEAST_LIMIT}).families(data.families)
+        return SimpleNamespace(model=SimpleNamespace(families=made, layout=made.layout), details={})
+
+    with mock.patch.object(FamilyLAMP, "fit", fit):
+        sample = LinkedLAMP(epsilon=1.0, backend="simulation").fit(linked, seed=0, progress=False).sample()
+    neighbors, families = seen["codes"]
+    if unit == "patients":
+        assert neighbors == AddRemove(LEAST_LIMIT)
+        assert families.sizes.tolist() == [([1, 2, 0] * 10)[place * 30 // 12] for place in range(12)] + [2] * 5 + [40]
+    else:  # a visit that changes may move others in their order
+        assert neighbors == Change()
+        assert families.sizes.tolist() == [1, 2, 0] * 10 + [2] * 5 + [40]
+    assert sample.sizes("visits").tolist() == [12, 5, 0, 1]
+    assert sample.sizes("codes")[12:].tolist() == [2] * 5 + [40]  # as the table of visits says
 
 
 @settings(max_examples=40, deadline=None)
