@@ -16,6 +16,9 @@ from pgmest.queries.linear_query import LinearQuery
 from pgmest.tables.domain import Clique, as_domain
 from pgmest.tables.factor import Factor
 
+SHOWN = 12
+"""The most numbers of an array that the text of a query shows."""
+
 
 @dataclass(frozen=True, eq=False)
 class MatrixQuery(LinearQuery):
@@ -133,7 +136,9 @@ class MatrixQuery(LinearQuery):
 
 
 def _short(value: Any) -> str:
-    text = repr(value.tolist()) if isinstance(value, np.ndarray) and value.size <= 12 else repr(value)
+    if isinstance(value, np.ndarray) and value.size > SHOWN:  # its text takes milliseconds and would be too long
+        return "..."
+    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
     return " ".join(text.split()) if len(text) <= 60 else "..."
 
 
