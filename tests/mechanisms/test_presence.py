@@ -69,7 +69,7 @@ def test_large_households(name, parameters):
 
 
 def test_aim_measures_what_decides_about_presence():
-    without, known = error("AIM", HOUSEHOLDS, ["size"], 4, epsilon=0.3)
+    without, known = error("AIM", HOUSEHOLDS, ["size"], 3, epsilon=0.3)
     assert known[0] <= 1.2 * without[0]
     assert known[1] <= 0.85 * without[1]
 

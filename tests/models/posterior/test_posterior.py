@@ -230,14 +230,14 @@ class TestCalibration:
     def test_a_wrong_prior_is_seen(self) -> None:
         """The check has power: scales taken for known and too small put the truth into the tails."""
         prior = InteractionPrior(scale=1.6, spread=0.1, total=(400.0, 0.2))
-        ranks = self.ranks(prior, InteractionPrior(scale=0.05, spread=0.0, total=(400.0, 0.2)))
+        ranks = self.ranks(prior, InteractionPrior(scale=0.05, spread=0.0, total=(400.0, 0.2)), 16)
         assert kstest(np.abs(ranks[:, :-1] - 0.5).reshape(-1), "uniform", args=(0, 0.5)).pvalue < 1e-6
 
     def test_intervals_hold_sparse_tables(self) -> None:
         """Counts of 0 and of hundreds side by side, without a pattern: each clique finds how strong that is."""
         sparse = pg.Factor(DOMAIN, np.random.default_rng(3).choice([0.0, 3.0, 20.0, 400.0], DOMAIN.shape))
         held = []
-        for seed in range(12):
+        for seed in range(8):
             posterior = pg.estimate(noisy(sparse, seed=seed), DOMAIN).posterior(
                 400, seed, chains=2, warm_up=150, method="hmc"
             )
