@@ -44,6 +44,11 @@ class Dependence:
     possible: tuple[float, ...] = ()
     chance: float = 0.0
 
+    @property
+    def systematic(self) -> float:
+        """The expected distance over all codes without sampling error."""
+        return math.sqrt(max(0.0, self.whole**2 - self.chance**2))
+
     def cases(self) -> list[Dependence]:
         """Return the equally likely values of the dependence."""
         if not self.possible or self.possible[-1] <= ALIKE * self.possible[0]:

@@ -154,11 +154,12 @@ class LAMP(Mechanism):
         measure_emphasized(rounds)
         rounds.spend_all()
         public_pairs = None if self.prior is None else len(rounds.public_pairs)
-        remaining, whole = remaining_dependence(rounds), 2 * rounds.evidence.total
+        whole = 2 * rounds.evidence.total
+        lost = {c: d.systematic / whole for c, d in rounds.dependence.items() if c not in rounds.level_of}
         details = {
             "measured_marginals": tuple(rounds.measured_marginals),
             "public_pairs": rounds.public_pairs,
-            LOST: {c: min(1.0, left / whole) for c, left in remaining.items() if c not in rounds.level_of},
+            LOST: {clique: min(1.0, distance) for clique, distance in lost.items()},
             "report": measurement_report(rounds.measured_marginals, public_pairs),
         }
         if order.domain.hierarchies:
@@ -166,7 +167,7 @@ class LAMP(Mechanism):
         if rounds.possible is not None and rounds.possible.others:
             details["rejected_zeros"] = tuple(map(repr, rounds.possible.others))
         model = self._model(rounds.curator, rounds.evidence, rng)
-        return Outcome(with_known(model, curator, remaining), details)
+        return Outcome(with_known(model, curator, remaining_dependence(rounds)), details)
 
     def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> BudgetPlan:
         """Return what the budget can achieve on a table of a given size, before any data is seen; print the result.

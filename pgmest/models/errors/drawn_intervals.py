@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -105,9 +106,11 @@ def drawn_answers(
     names = attributes_read(model, query, clique, given)
     evidence = checked_evidence(domain, given, names)
     whole = domain.ordered((*names, *evidence))
-    levels = isinstance(query, Kron) and any(_is_coarse(domain, *factor) for factor in query.factors.items())
-    if levels:  # facts are about codes, and dependence that was not measured may cancel within groups
-        levels = len(whole) <= MOST_ATTRIBUTES and errors.is_measured(whole) and not errors.facts
+    factors = query.factors if isinstance(query, Kron) else {}
+    found = {name: _level_of(domain, name, matrix) for name, matrix in factors.items()}
+    levels = {name: labels for name, labels in found.items() if labels is not None}
+    if len(whole) > MOST_ATTRIBUTES or errors.facts or not errors.is_measured(whole):
+        levels = {}  # facts are about codes, and dependence that was not measured may cancel within groups
     if levels or domain.size(whole) > MOST_CELLS:
         errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
         domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
@@ -137,14 +140,21 @@ def drawn_answers(
     return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence")
 
 
-def _is_coarse(domain: Domain, name: str, matrix: Any) -> bool:
-    """Return whether a factor of a query recodes an attribute, or tells no codes of a branch of its tree apart."""
+def _level_of(domain: Domain, name: str, matrix: Any) -> np.ndarray | None:
+    """Return the groups of the coarsest level of which a query tells no codes of a group apart; None without one.
+
+    Errors are drawn for all groups of the level, even if a query asks about one, as answers may be about several.
+    """
     tree = domain.hierarchies.get(name)
-    if isinstance(matrix, Grouping) or tree is None:
-        return isinstance(matrix, Grouping)
-    groups, classes = tree.groups(tree.names[-1]), classes_of(matrix, domain[name])
-    first = np.unique(groups, return_index=True)[1]
-    return len(first) < len(groups) and bool((classes == classes[first][groups]).all())
+    if tree is None:
+        return classes_of(matrix, domain[name]) if isinstance(matrix, Grouping) else None
+    classes = classes_of(matrix, domain[name])
+    for level, size in tree.sizes.items():
+        groups = tree.groups(level)
+        first = np.unique(groups, return_index=True)[1]
+        if size < tree.values and bool((classes == classes[first][groups]).all()):
+            return groups
+    return classes if isinstance(matrix, Grouping) else None
 
 
 def error_model_of(model: ModelBase) -> ErrorModel:
@@ -180,7 +190,7 @@ def no_known_errors(model: ModelBase) -> ArgumentError:
 
 
 def _over_classes(
-    errors: ErrorModel, query: Any, clique: Any, whole: Clique, evidence: Mapping[str, int], always: bool
+    errors: ErrorModel, query: Any, clique: Any, whole: Clique, evidence: Mapping[str, int], levels: Mapping[str, Any]
 ) -> tuple[ErrorModel, Any, Mapping[str, int]]:
     """Return errors, a query and evidence over classes of codes, of which the query asks alone.
 
@@ -189,7 +199,7 @@ def _over_classes(
         query, clique: the query.
         whole: the attributes of the query and of the evidence.
         evidence: the given codes.
-        always: as for `ClassErrorModel`.
+        levels: the groups of each code of attributes that the query asks about by level, with answers about levels.
 
     Raises:
         ArgumentError: the table over classes is too large, too.
@@ -198,9 +208,11 @@ def _over_classes(
     query = query.query if isinstance(query, LinearMeasurement) and isinstance(query.query, Kron) else query
     factors = query.factors if isinstance(query, Kron) else {}
     labels = {name: classes_of(factor, domain[name]) for name, factor in factors.items()}
+    of_levels = math.prod(int(levels[n].max()) + 1 if n in levels else domain[n] for n in whole if n not in evidence)
+    labels |= levels if of_levels <= MOST_CELLS else {}
     labels |= {name: (np.arange(domain[name]) == code).astype(np.int64) for name, code in evidence.items()}
     labels = {name: own for name, own in labels.items() if int(own.max()) + 1 < domain[name]}
-    reduced = ClassErrorModel.reduced(errors, labels, always=always)
+    reduced = ClassErrorModel.reduced(errors, labels, always=bool(levels))
     cells, classes = domain.size(whole), reduced.tables.domain.size(whole)
     if classes > MOST_CELLS or len(whole) > MOST_ATTRIBUTES:
         apart = "" if classes == cells else f", of which the query tells {count_text(classes)} apart"

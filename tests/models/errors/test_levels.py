@@ -112,3 +112,37 @@ def test_classes_of_codes_without_answers_of_their_own_have_errors_as_before():
     found = _summed(answered(np.zeros(CODES), rng), np.zeros(CODES, dtype=np.int64), 0.0, 0.0)
     assert found is not None
     assert all(np.isfinite(part).all() for part in found)
+
+
+def test_dependence_that_groups_hide_is_as_large_as_a_mechanism_says():
+    """Half of the codes are of one kind and half of the other, in random order, so that groups of codes hide it."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, CODES, RECORDS)
+    kinds = rng.permutation(CODES) % 2
+    sexes = (rng.random(RECORDS) < np.where(kinds[codes] == 1, 0.8, 0.2)).astype(int)
+    data = pg.Dataset.from_codes([codes, sexes], DOMAIN)
+    query, true = level_kron(DOMAIN, ("code@chapter", "sex")), data.project(("code", "sex"))
+    noisy = [
+        pg.LinearMeasurement(data.project(name).values + rng.normal(0, 2, size), name, 2.0)
+        for name, size in DOMAIN.items()
+    ]
+    values = (query.apply(true) + rng.normal(0, 2, query.answer_shape)).reshape(-1)
+    answers = (*noisy, pg.LinearMeasurement(values, ("code", "sex"), 2.0, query))
+    model = pg.estimate(answers, DOMAIN)
+    hidden = float(np.abs(true.values - model.project(("code", "sex")).values).sum())
+    held = []
+    for dependence in ({}, {("code", "sex"): hidden}):
+        low, high = model.knows(pg.KnownErrors(answers, dependence=dependence)).interval(("code", "sex"))
+        held.append(np.mean((low.values <= true.values) & (true.values <= high.values)))
+    assert held[0] < 0.6
+    assert held[1] > 0.9
+
+
+def test_distances_of_tables_from_a_model_are_without_the_sampling_error_of_their_records():
+    """Independent attributes are as far from their expected table as chance says, which is no dependence."""
+    rng = np.random.default_rng(0)
+    data = pg.Dataset.from_codes([rng.integers(0, 200, RECORDS), rng.integers(0, 20, RECORDS)], {"a": 200, "b": 20})
+    fitted = pg.mechanisms.LAMP(epsilon=20.0, backend="simulation").fit(data, seed=0)
+    independent = np.outer(data.project("a").values, data.project("b").values) / RECORDS
+    chance = np.abs(data.project(("a", "b")).values - independent).sum()
+    assert fitted.model.known_errors.dependence["a", "b"] < 0.4 * chance
