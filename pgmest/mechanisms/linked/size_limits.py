@@ -77,10 +77,11 @@ def _in_ranges(name: str, ends: np.ndarray, data: Dataset) -> np.ndarray:
     assert isinstance(data, FamilyDataset)
     families, layout = data.families, data.layout
     place = layout.place(name)
-    numbers = families.parents[:, place]
     if layout.kind(name) == MEMBER:
         numbers = np.zeros(len(families.sizes), dtype=np.int64)
         np.maximum.at(numbers, families.owners, families.children[:, place])
+    else:
+        numbers = families.parents[:, place]
     return np.bincount(np.searchsorted(ends, numbers[numbers > 0]), minlength=len(ends)).astype(np.float64)
 
 

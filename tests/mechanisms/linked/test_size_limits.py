@@ -35,12 +35,13 @@ from pgmest.privacy.neighbors import Change, Neighbors
 from tests.mechanisms.linked.examples import households, random_table
 
 
-def tree(numbers: list[list[int]], at_most: int = 90) -> LinkedDataset:
-    """Return patients with visits, and as many codes for each visit as the lists say."""
+def tree(numbers: list[list[int]], at_most: int = 90, sexes: int = 2) -> LinkedDataset:
+    """Return patients with visits, and as many codes for each visit as the lists say; without sexes, patients have no
+    attribute."""
     generator = np.random.default_rng(0)
     of_visits = np.repeat(np.arange(len(numbers)), [len(one) for one in numbers])
     flat = np.array([number for one in numbers for number in one], dtype=int)
-    root = LinkedTable(random_table(len(numbers), {"sex": 2}, generator))
+    root = LinkedTable(random_table(len(numbers), {"sex": sexes} if sexes else {}, generator))
     visits = LinkedTable(random_table(len(flat), {"ward": 3}, generator), "patients", of_visits, at_most)
     of_codes = np.repeat(np.arange(len(flat)), flat)
     codes = LinkedTable(random_table(len(of_codes), {"code": 4}, generator), "visits", of_codes, at_most)
@@ -72,12 +73,13 @@ def test_without_noise_limits_are_the_ends_of_the_last_ranges_that_occur(numbers
 
 
 @settings(max_examples=40, deadline=None)
-@given(NUMBERS)
-def test_a_family_is_in_the_range_of_its_largest_number(numbers: list[list[int]]) -> None:
+@given(NUMBERS, st.sampled_from([0, 2]))
+def test_a_family_is_in_the_range_of_its_largest_number(numbers: list[list[int]], sexes: int) -> None:
     ends = np.array([12, 24, 48, 90])
     for name in ("number of visits", "visits.number of codes"):
         every, without = (
-            _in_ranges(name, ends, FamilyDataset(family_table(tree(part), "visits"))) for part in (numbers, numbers[1:])
+            _in_ranges(name, ends, FamilyDataset(family_table(tree(part, 90, sexes), "visits")))
+            for part in (numbers, numbers[1:])
         )
         number = len(numbers[0]) if name == "number of visits" else max(numbers[0], default=0)
         wanted = np.zeros(4)
