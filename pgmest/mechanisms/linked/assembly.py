@@ -167,7 +167,8 @@ def counts_from_averages(
 ) -> tuple[np.ndarray, float]:
     """Return a table of averages as counts of children of some families, and their usual ratio.
 
-    The ratio of counts to averages in a cell is that of the families of an earlier model.
+    The ratio of counts to averages in a cell is that of the families of an earlier model. Noise can leave less than one
+    family with children in the table: the usual ratio is then that to one family.
     """
     layout, number = families.layout, float(len(families.children))
     groups = [np.arange(layout.domain[name]) for name in clique]
@@ -176,7 +177,7 @@ def counts_from_averages(
     ratio = (before.counts(clique) + usual) / (averages + 1)
     counts = np.maximum(table, 0.0) * ratio
     counts = counts * (number / max(float(counts.sum()), 1e-300))
-    return counts, number / max(float(table.sum()), 1e-300)
+    return counts, number / max(float(table.sum()), 1.0)
 
 
 def _pairs_of_one_child(layout: Layout) -> list[Clique]:

@@ -15,6 +15,7 @@ from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import Exactly
 from pgmest.errors import ArgumentError, LedgerError
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked.assembly import counts_from_averages
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.rounds import MOST_CHILDREN, LinkedEvidence
 from pgmest.mechanisms.linked.trees import family_table
@@ -208,3 +209,12 @@ def test_a_large_limit_does_not_make_a_first_model_of_millions() -> None:
     assert evidence.families is not None
     assert 100_000 < len(evidence.families.children) <= MOST_CHILDREN
     assert evidence.families.sizes.sum() == len(evidence.families.children)
+
+
+@pytest.mark.parametrize("average", [0.0, 1e-300, 1e-9])
+def test_tables_without_children_have_a_noise_that_can_be_squared(average: float) -> None:
+    families = family_table(households([1, 2, 3], {}, {"a": 2}, 3), "persons")
+    clique = "number of persons", "persons.a"
+    counts, ratio = counts_from_averages(np.full((4, 2), average), clique, families, families)
+    assert np.isfinite(counts).all()
+    assert float(ratio) ** 2 <= 6**2
