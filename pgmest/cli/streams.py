@@ -50,11 +50,14 @@ def input_table(path: str, options: argparse.Namespace) -> Iterator[TableFile]:
 
     Raises:
         ArgumentError: the delimiter, encoding or sheet is invalid.
+        DataError: standard input is closed.
     """
     choices = reader_choices(options)
     if path != "-":
         yield TableFile(path, **choices)
         return
+    if sys.stdin is None:
+        raise DataError("standard input is closed, so - names no table. Name a file, or pipe a table in.")
     with tempfile.TemporaryDirectory(prefix="pgmest-") as folder:
         copy = Path(folder) / "standard-input.csv"
         table = TableFile(copy, **choices, name="standard input")

@@ -95,6 +95,12 @@ def test_a_closed_stream_loses_only_what_goes_there(folder, tmp_path, closed):
         assert (run.returncode, run.stdout) == (1, "")
 
 
+def test_a_closed_standard_input_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["schema", "-"]) == 1
+    assert "standard input is closed" in capsys.readouterr().err
+
+
 def test_sigterm_is_answered_as_before_after_the_command(folder):
     before = signal.getsignal(signal.SIGTERM)
     assert main(["info", str(folder / "schema.yaml")]) == 0

@@ -100,8 +100,8 @@ def arguments(draw: st.DrawFn) -> list[str]:
 
 def run(words: list[str]) -> tuple[int, str]:
     """The exit code, and what went to standard error."""
-    output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors), mock.patch("sys.stdin", io.StringIO()):
+    output, errors, nothing = io.StringIO(), io.StringIO(), io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors), mock.patch("sys.stdin", nothing):
         try:
             return main(words), errors.getvalue()
         except SystemExit as stopped:
