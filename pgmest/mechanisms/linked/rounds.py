@@ -92,7 +92,8 @@ class LinkedEvidence:
             counts[measurement.clique] = measurement.values
         for answer in self.lengths:
             counts[answer.clique] = answer.values
-        positive = {clique: np.maximum(values, 0.0) + 1e-3 * np.abs(values).max() for clique, values in counts.items()}
+        least = {clique: max(1e-3 * float(np.abs(values).max()), 1e-6) for clique, values in counts.items()}
+        positive = {clique: np.maximum(values, 0.0) + least[clique] for clique, values in counts.items()}
         count = int(np.clip(positive[layout.number,].sum(), LEAST_FAMILIES, MOST_FAMILIES))
 
         def drawn(name: str, codes: int, size: int) -> np.ndarray:

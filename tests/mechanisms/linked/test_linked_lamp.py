@@ -65,6 +65,12 @@ def test_degenerate_tables(sizes: np.ndarray, parent: dict[str, int], child: dic
     assert sample.sizes("persons").max() <= at_most
 
 
+def test_no_households_without_much_noise_are_no_error() -> None:
+    linked = households([], {"r": 2}, {"a": 2}, 17)
+    result = LinkedLAMP(rho=1000.0, backend="simulation").fit(linked, seed=0, progress=False)
+    assert len(result.sample(seed=0)) <= 1
+
+
 @pytest.mark.parametrize("at_most", [1, 2])
 @pytest.mark.parametrize("child", [{"a": 3}, {"a": 1}, {}])
 def test_degenerate_tables_in_order(child: dict[str, int], at_most: int) -> None:
