@@ -109,15 +109,16 @@ def too_weak(mechanism: LAMP, forecast: Forecast, tables: list[ExpectedTable]) -
 
 
 def _budget_for(mechanism: LAMP, forecast: Forecast, table: ExpectedTable) -> str | None:
-    """Return the budget, in words, with which a strong dependence of a table is worth its cost at the same share."""
-    noise_model = forecast.first.noise_model
+    """Return the budget, in words, with which a strong dependence is worth its cost at the share of the table."""
+    noise_model, importance = forecast.first.noise_model, forecast.tables[table.clique]
     richer = replace(noise_model, whole=noise_model.whole / LARGER**noise_model.power)
     kind = TableKind.of(forecast.kind(table.clique).sizes, forecast.records, richer)
     candidate = kind.candidate((class_of(STRONG),), 0.0)
     paying = [float(share) for share in SHARE_GRID if candidate.reduction(float(share)) >= forecast.worth]
     if not paying:
         return None
-    factor = max(1.0, paying[0] * LARGER / max(table.share, SHARE_GRID[1]))
+    share = forecast.share_of(forecast.kind(table.clique).candidate((class_of(STRONG),)), importance)
+    factor = max(1.0, paying[0] * LARGER / max(share, SHARE_GRID[1]))
     if mechanism.epsilon is None:
         rho = (mechanism.rho or 0.0) * factor
         return f"rho {rho:.2g}" if rho < MOST_EPSILON else None

@@ -23,11 +23,10 @@ def test_a_variant_changes_one_parameter(name):
     assert {key: after[key] for key in after if after[key] != before[key]} == changed
 
 
-def test_a_workload_of_any_size_has_larger_marginals():
-    largest = {}
+def test_a_workload_of_any_size_has_larger_marginals(shared_data):
+    largest, domain = {}, shared_data("BR2000").domain
     for max_cells in (problems.MAX_CELLS, causes.UNLIMITED):
         cell = causes.CauseCell("BR2000", "AIM, plain", 0.1, d=5, max_cells=max_cells)
-        domain = problems.table("BR2000").domain
         largest[max_cells] = max(domain.size(clique) for clique in cell.workload().cliques)
     assert largest[problems.MAX_CELLS] <= problems.MAX_CELLS < largest[causes.UNLIMITED]
 
