@@ -23,12 +23,10 @@ The tables are written to experiments/results/hierarchies.{csv,md}. Set OPENBLAS
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +35,7 @@ from scipy.stats import norm
 
 import pgmest as pg
 from experiments.data import data_folder, load
-from experiments.kept_runs import KeptRuns, MechanismRun, add_options, made_by, wanted
+from experiments.kept_runs import KeptRuns, MechanismRun, run_and_report
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate
 from pgmest.workloads import Item, Workload
 
@@ -47,7 +45,6 @@ TOTALS = 100.0
 """The weight of the coarsest level in the workload of "LAMP asked for totals"."""
 TRIPLES = 12
 """The number of triples with the tree's attribute, evenly chosen."""
-RESULTS = Path(__file__).resolve().parent / "results"
 
 
 KEPT = KeptRuns("hierarchies", MechanismRun)
@@ -453,16 +450,7 @@ def report(rows: pd.DataFrame) -> str:
 
 def main() -> None:
     """Make the runs that are missing and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.hierarchies", description=__doc__)
-    add_options(parser, "austria-LAMP-*")
-    options = parser.parse_args()
-    missing = wanted(RUNS, options, lambda run: KEPT.row(run) is not None)
-    for run, row in made_by(missing, measure, options.workers) if missing else ():
-        print(f"{row['seconds']:.1f} s", flush=True)
-        KEPT.keep(run, row)
-    rows = KEPT.table(RUNS)
-    rows.to_csv(RESULTS / "hierarchies.csv", index=False)
-    (RESULTS / "hierarchies.md").write_text(report(rows))
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "austria-LAMP-*")
 
 
 if __name__ == "__main__":

@@ -135,3 +135,32 @@ def made_by(
 
 def _name(run: Any) -> str:
     return run.name
+
+
+def run_and_report(
+    kept: KeptRuns,
+    runs: Sequence[Any],
+    measure: Callable[[Any], dict[str, Any]],
+    report: Callable[[pd.DataFrame], str],
+    description: str | None,
+    example: str,
+) -> None:
+    """Make the runs that are missing, as the command line asks for, and write their rows and the report.
+
+    Args:
+        kept: the rows that were made before; its name is that of the module.
+        runs: all runs.
+        measure: makes a run and returns what it found, seconds among it.
+        report: writes the report from the rows, as Markdown.
+        description, example: the texts of `--help`.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.{kept.name}", description=description)
+    add_options(parser, example)
+    options = parser.parse_args()
+    missing = wanted(runs, options, lambda run: kept.row(run) is not None)
+    for run, row in made_by(missing, measure, options.workers) if missing else ():
+        print(f"{row['seconds']:.1f} s", flush=True)
+        kept.keep(run, row)
+    rows, results = kept.table(runs), EXPERIMENTS / "results"
+    rows.to_csv(results / f"{kept.name}.csv", index=False)
+    (results / f"{kept.name}.md").write_text(report(rows))

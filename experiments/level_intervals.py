@@ -10,10 +10,8 @@ was. The tables are written to experiments/results/level_intervals.{csv,md}. Set
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ import pandas as pd
 
 import pgmest as pg
 from experiments.hierarchies import DELTA, EPSILONS, SEEDS, table
-from experiments.kept_runs import KeptRuns, MechanismRun, add_options, made_by, wanted
+from experiments.kept_runs import KeptRuns, MechanismRun, run_and_report
 from pgmest.models.errors.drawn_intervals import error_model_of
 from pgmest.queries.levels import level_kron
 
@@ -30,7 +28,6 @@ OTHERS, GROUPS = 4, 5
 """The numbers of other attributes, and of given groups of a level, evenly chosen."""
 REACH = 1.96
 ROUNDING = 1e-6
-RESULTS = Path(__file__).resolve().parent / "results"
 KEPT = KeptRuns("level_intervals", MechanismRun)
 RUNS = [MechanismRun(name, "LAMP", epsilon, seed) for seed in range(SEEDS) for name in NAMES for epsilon in EPSILONS]
 KINDS = ("1", "2 measured", "2 not measured", "given")
@@ -143,6 +140,7 @@ def _lines(rows: pd.DataFrame) -> list[str]:
 
 def report(rows: pd.DataFrame) -> str:
     """Return the report as Markdown."""
+    rows = rows.fillna(0.0)  # counts of answers of a kind that a table lacks
     lines = [
         "# Trees of codes and areas: what 95 % intervals hold at each level",
         "",
@@ -161,16 +159,7 @@ def report(rows: pd.DataFrame) -> str:
 
 def main() -> None:
     """Make the runs that are missing and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.level_intervals", description=__doc__)
-    add_options(parser, "austria-LAMP-*")
-    options = parser.parse_args()
-    missing = wanted(RUNS, options, lambda run: KEPT.row(run) is not None)
-    for run, row in made_by(missing, measure, options.workers) if missing else ():
-        print(f"{row['seconds']:.1f} s", flush=True)
-        KEPT.keep(run, row)
-    rows = KEPT.table(RUNS).fillna(0.0)
-    rows.to_csv(RESULTS / "level_intervals.csv", index=False)
-    (RESULTS / "level_intervals.md").write_text(report(rows))
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "austria-LAMP-*")
 
 
 if __name__ == "__main__":

@@ -244,10 +244,8 @@ class LinkedDataset:
         """
         limit = at_least("limit", limit, 1)
         parent_rows, sizes, table = self.link(name)[1], self.sizes(name), self.tables[name]
-        order = np.argsort(parent_rows, kind="stable")
-        place = np.empty(table.rows, dtype=np.int64)
-        place[order] = np.arange(table.rows) - (np.cumsum(sizes) - sizes)[parent_rows[order]]
-        kept = np.flatnonzero(evenly_kept(place, sizes[parent_rows], limit))
+        places = evenly_spaced(np.cumsum(sizes) - sizes, sizes, np.minimum(sizes, limit))
+        kept = np.sort(np.argsort(parent_rows, kind="stable")[places])
         tables = {other: held for other, held in self.tables.items() if name not in self.path(other)}
         tables[name] = replace(
             table,
@@ -370,19 +368,22 @@ def _check_order(name: str, table: LinkedTable, rows: np.ndarray) -> None:
         )
 
 
-def evenly_kept(place: np.ndarray, sizes: np.ndarray, limit: int) -> np.ndarray:
-    """Return which rows stay where at most `limit` of each parent do: those at the places [i n / limit] of n rows.
+def evenly_spaced(first: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the places of as many rows of each parent as wanted, evenly spaced: [i n / k] for k of n adjacent rows.
 
-    >>> evenly_kept(np.arange(5), np.full(5, 5), 2)
-    array([ True, False,  True, False, False])
+    If more are wanted than there are, rows occur several times.
+
+    >>> evenly_spaced(np.array([0, 5]), np.array([5, 1]), np.array([2, 3]))
+    array([0, 2, 5, 5, 5])
 
     Args:
-        place: the place of each row among those of its parent, from 0.
-        sizes: the number of rows of its parent.
-        limit: the largest number of rows of a parent.
+        first: the place of the first row of each parent.
+        sizes: the number of its rows, which is positive where some are wanted.
+        wanted: the number of rows to take.
     """
-    number = -(-place * limit // np.maximum(sizes, 1))
-    return (sizes <= limit) | ((number * sizes // limit == place) & (number < limit))
+    owners = np.repeat(np.arange(len(wanted)), wanted)
+    number = np.arange(len(owners)) - (np.cumsum(wanted) - wanted)[owners]
+    return first[owners] + number * sizes[owners] // wanted[owners]
 
 
 def places_of(rows: np.ndarray, size: int) -> np.ndarray:

@@ -87,8 +87,8 @@ def measure_emphasized(rounds: Rounds) -> None:
 def remaining_dependence(rounds: Rounds) -> dict[Clique, float]:
     """Return the estimated l1 distance of each scored table from the model, in counts, without sampling error.
 
-    It follows from released answers only. Where noise leaves the dependence unknown, it is the upper half of what is
-    likely, and for a measured table the part of the lower half that its groups hide.
+    It follows from released answers only. Where noise leaves several distances likely, that of a table without an
+    answer is the largest of them, and that of a measured table the smallest, less what its answer shows.
     """
     found, tables = {}, dict(zip((a.clique for a in rounds.evidence.answers), rounds.evidence.dependence, strict=True))
     for clique, dependence in rounds.dependence.items():

@@ -1,8 +1,8 @@
 """Limits on numbers of rows, found in the data where the public limits are far above most numbers.
 
 With `at_most: 500` and households of 1 to 6 persons, the noise in 494 empty cells would make a third of all households
-large, and most persons members of these. So it is asked first how many families are in ever wider ranges of numbers.
-Numbers above the last range that noise alone does not explain are cut to its end, in the data, too.
+large, and most persons members of these. So the first question is how many families are in ever wider ranges of
+numbers. Those above the last range that noise alone does not explain are cut to its end, in the data, too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.data.linked import evenly_spaced
 from pgmest.mechanisms.linked.families import MEMBER, OTHER, Families, Layout
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.pairing import MOST_ALL
@@ -134,9 +135,7 @@ class SizeLimits(Transform):
         for place, name in enumerate(self.layout.parents):
             parents[:, place] = self.columns[name].codes[parents[:, place]]
         sizes = np.ascontiguousarray(parents[:, -1])
-        owners = np.repeat(np.arange(len(sizes)), sizes)
-        places = np.arange(len(owners)) - (np.cumsum(sizes) - sizes)[owners]
-        children = families.children[families.first[owners] + places * before[owners] // sizes[owners]]
+        children = families.children[evenly_spaced(families.first, before, sizes)]
         for place, name in enumerate(self.layout.members):
             children[:, place] = self.columns[name].codes[children[:, place]]
         return Families(self.limited, parents, children)

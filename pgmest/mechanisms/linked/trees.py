@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.data.linked import LinkedDataset, LinkedTable, evenly_spaced
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.zeros import family_zeros
@@ -132,35 +132,32 @@ def _beside(
     some = np.flatnonzero(families.sizes)
     parents, sizes = families.parents[chosen], families.sizes[chosen]
     parents[:, :own] = rows[:, :own]
-    made = _of_sizes(Families(layout, parents, families.children), families.first[chosen], sizes, sizes)
+    made = _of_sizes(layout, parents, families.children, families.first[chosen], sizes, sizes)
     if rules.across:
         made = rules.changed(made, generator)
     if not len(some) or np.array_equal(sizes, wanted):
         return made
     sources = np.where((sizes == 0) & (wanted > 0), generator.choice(some, len(chosen)), chosen)
-    other = _of_sizes(
-        Families(layout, parents, families.children), families.first[sources], families.sizes[sources], wanted
-    )
+    other = _of_sizes(layout, parents, families.children, families.first[sources], families.sizes[sources], wanted)
     other = rules.changed(other, generator) if rules.attributes else other
     kept = rules.broken(other) if rules.attributes else np.zeros(len(chosen), dtype=bool)
     both = np.concatenate([made.children, other.children])
     first = np.where(kept, made.first, len(made.children) + other.first)
     final = np.where(kept, made.sizes, wanted)
-    return _of_sizes(Families(layout, made.parents, both), first, final, final)
+    return _of_sizes(layout, made.parents, both, first, final, final)
 
 
-def _of_sizes(families: Families, first: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> Families:
+def _of_sizes(
+    layout: Layout, parents: np.ndarray, children: np.ndarray, first: np.ndarray, sizes: np.ndarray, wanted: np.ndarray
+) -> Families:
     """Return families of a wanted number of children, evenly spaced among adjacent ones.
 
     Args:
-        families: the parents, and all children.
+        layout, parents, children: as for `Families`; the parents' numbers of children are replaced.
         first, sizes: the place of the first child of each family among all, and how many there are.
         wanted: the number of children of each family.
     """
-    owners = np.repeat(np.arange(len(wanted)), wanted)
-    places = np.arange(len(owners)) - (np.cumsum(wanted) - wanted)[owners]
-    children = families.children[first[owners] + places * sizes[owners] // np.maximum(wanted, 1)[owners]]
-    return Families(families.layout, np.column_stack([families.parents[:, :-1], wanted]), children)
+    return Families(layout, np.column_stack([parents[:, :-1], wanted]), children[evenly_spaced(first, sizes, wanted)])
 
 
 def _nearest(wishes: np.ndarray, kinds: np.ndarray) -> np.ndarray:
