@@ -96,7 +96,8 @@ Intervals are those of `result.interval(("code@block", "sex"))` and `result.inte
 *Held* is the percentage of answers whose interval holds the truth; the target is 93 to 97 at every level. *Width* is
 that of intervals over that of an oracle, which knows the root mean square of the errors and gives all answers of a kind
 the same width; a number below 1 with as many answers held says that intervals tell sure answers from others. Every
-number weights the tables evenly.
+number weights the tables evenly. Tables are of a level alone (*1*), of a level and another attribute (*2*), measured or
+not, and of another attribute for a given group (*given*).
 
 Counts of a level are combined from the answers about its groups, the answers about codes, and what counts of codes are
 likely to be: most codes of a long tail are rare, so that noisy counts of codes tell more about the sum of a chapter
