@@ -92,11 +92,11 @@ def by_level(measurement: LinearMeasurement, domain: Domain) -> Clique:
     trees = domain.hierarchies
     if measurement.query is None or not any(name in trees for name in measurement.clique):
         return measurement.clique
-    told = _told_apart(measurement.query, measurement.clique, np.random.default_rng(0))
+    separated = _told_apart(measurement.query, measurement.clique, np.random.default_rng(0))
     found = []
     for name in measurement.clique:
-        levels = trees[name].levels.items() if name in trees and name in told else ()
-        same = (level for level, own in levels if _refines(told[name], own) and _refines(own, told[name]))
+        levels = trees[name].levels.items() if name in trees and name in separated else ()
+        same = (level for level, own in levels if _refines(separated[name], own) and _refines(own, separated[name]))
         level = next(same, None)
         found.append(name if level is None else f"{name}{SEPARATOR}{level}")
     return tuple(found)
@@ -170,8 +170,10 @@ class MeasuredCliques:
         found = self.evidence(groups)
         if found != IN_GROUPS:
             return found
-        told = any(all(name in one and _refines(one[name], own) for name, own in groups.items()) for one in self.merged)
-        return MEASURED if told else found
+        known = any(
+            all(name in one and _refines(one[name], own) for name, own in groups.items()) for one in self.merged
+        )
+        return MEASURED if known else found
 
     @cached_property
     def _within_whole(self) -> set[frozenset[str]]:

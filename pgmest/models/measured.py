@@ -40,14 +40,14 @@ Parts = tuple[dict[str, Any], np.ndarray, np.ndarray]
 
 def save(model: Model, path: str | Path) -> None:
     """Write a model to a file; see `Model.save`."""
-    parts, (told, facts) = _measured_parts(model), facts_parts(model.held_facts())
+    parts, (fields, facts) = _measured_parts(model), facts_parts(model.held_facts())
     arrays = {"potentials": model.potentials.flat, **facts}
     if isinstance(parts, str):
         known, noisy = known_parts(model)
-        write_model(path, MODEL, model, {**known, "no_error_bars": parts, **told}, **arrays, **noisy)
+        write_model(path, MODEL, model, {**known, "no_error_bars": parts, **fields}, **arrays, **noisy)
     else:
         more, base, answers = parts
-        more = {**more, **told, **bounds_parts(model)}
+        more = {**more, **fields, **bounds_parts(model)}
         write_model(path, MEASURED_MODEL, model, more, **arrays, base=base, answers=answers)
 
 
@@ -127,15 +127,15 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
     described = _described(known.measurements)
     if isinstance(described, str):
         return {"no_error_bars": described}, {}
-    told = {
+    fields = {
         "measurements": described,
         "total_stddev": float(known.total_stddev),
         "dependence": _distances(known.dependence),
         "records": None if known.records == np.inf else float(known.records),
     }
     if any(known.relative):
-        told["relative"] = list(known.relative)
-    return {"known": told}, {"known": _answers(known.measurements)}
+        fields["relative"] = list(known.relative)
+    return {"known": fields}, {"known": _answers(known.measurements)}
 
 
 def bounds_parts(model: ModelBase) -> dict[str, Any]:
@@ -161,14 +161,14 @@ def _distances(distances: Mapping[Clique, float]) -> list[list[Any]]:
     return [[list(clique), float(distance)] for clique, distance in distances.items()]
 
 
-def _read_distances(header: Header, told: Any) -> dict[Clique, float]:
+def _read_distances(header: Header, pairs: Any) -> dict[Clique, float]:
     """Read l1 distances of marginals.
 
     Raises:
         Unreadable: they are not pairs of a clique and a number of at least 0.
     """
     try:
-        found = {header.layout.domain.clique(names): float(distance) for names, distance in told}
+        found = {header.layout.domain.clique(names): float(distance) for names, distance in pairs}
     except (TypeError, ValueError) as error:
         raise Unreadable(f"its distances of marginals are wrong ({error})") from None
     if not all(0 <= distance < np.inf for distance in found.values()):
@@ -182,15 +182,15 @@ def read_known(header: Header, read: Callable[[int], np.ndarray]) -> KnownErrors
     Raises:
         Unreadable: the description is wrong.
     """
-    told = header.fields.get("known")
-    if not isinstance(told, dict):
+    fields = header.fields.get("known")
+    if not isinstance(fields, dict):
         raise Unreadable("it does not describe its noisy answers")
-    measurements = _read_measurements(header, told.get("measurements"), read)
+    measurements = _read_measurements(header, fields.get("measurements"), read)
     try:
-        dependence = _read_distances(header, told["dependence"])
-        records = np.inf if told["records"] is None else float(told["records"])
-        stddev = float(told["total_stddev"])
-        one, several = map(float, told.get("relative", (0, 0)))
+        dependence = _read_distances(header, fields["dependence"])
+        records = np.inf if fields["records"] is None else float(fields["records"])
+        stddev = float(fields["total_stddev"])
+        one, several = map(float, fields.get("relative", (0, 0)))
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"what it says about its noisy answers is wrong ({error})") from None
     if not all(0 <= error < np.inf for error in (stddev, one, several)) or not records > 0:
@@ -202,13 +202,13 @@ def facts_parts(facts: Sequence[Facts]) -> tuple[dict[str, Any], dict[str, np.nd
     """Return the header's entry and the member of a file that keep facts; both are empty without facts."""
     if not facts:
         return {}, {}
-    told, parts = [], []
+    entries, parts = [], []
     for one in facts:
-        entries = one.matrix.tocoo()
-        sizes = {"rows": len(one.values), "entries": len(entries.data)}
-        told.append({"clique": list(one.clique), **sizes, **({"least": True} if one.least else {})})
-        parts += [one.values, entries.row, entries.col, entries.data]
-    return {"facts": told}, {"facts": np.concatenate(parts).astype(np.float64)}
+        cells = one.matrix.tocoo()
+        sizes = {"rows": len(one.values), "entries": len(cells.data)}
+        entries.append({"clique": list(one.clique), **sizes, **({"least": True} if one.least else {})})
+        parts += [one.values, cells.row, cells.col, cells.data]
+    return {"facts": entries}, {"facts": np.concatenate(parts).astype(np.float64)}
 
 
 def read_facts(header: Header, read: Callable[[int], np.ndarray]) -> tuple[Facts, ...]:
@@ -217,14 +217,14 @@ def read_facts(header: Header, read: Callable[[int], np.ndarray]) -> tuple[Facts
     Raises:
         Unreadable: the description is wrong.
     """
-    told = header.fields.get("facts")
-    if not isinstance(told, list) or not all(isinstance(entry, dict) for entry in told):
+    fields = header.fields.get("facts")
+    if not isinstance(fields, list) or not all(isinstance(entry, dict) for entry in fields):
         raise Unreadable("its exact answers are wrong")
-    sizes = [(entry.get("rows"), entry.get("entries")) for entry in told]
+    sizes = [(entry.get("rows"), entry.get("entries")) for entry in fields]
     if not all(type(size) is int and size >= 0 for pair in sizes for size in pair):
         raise Unreadable("its exact answers have no number")
     numbers, place, facts = read(sum(rows + 3 * entries for rows, entries in sizes)), 0, []
-    for entry, (rows, entries) in zip(told, sizes, strict=True):
+    for entry, (rows, entries) in zip(fields, sizes, strict=True):
         ends = place + rows + entries * np.arange(4)
         values, coordinates = numbers[place : ends[0]], [numbers[i:j] for i, j in pairwise(ends)]
         place = ends[-1]

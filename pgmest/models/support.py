@@ -321,10 +321,10 @@ class SupportModel(Distribution):
         from pgmest.models.measured import facts_parts, known_parts
 
         codes, weights = self.support.codes.ravel(), self.support.weights
-        told, arrays = facts_parts(self.held_facts())
+        fields, arrays = facts_parts(self.held_facts())
         known, answers = known_parts(self)
         arrays |= {"potentials": self.potentials.flat, "codes": codes, "weights": weights, **answers}
-        write_model(path, SUPPORT_MODEL, self, {"records": len(self.support), **told, **known}, **arrays)
+        write_model(path, SUPPORT_MODEL, self, {"records": len(self.support), **fields, **known}, **arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.support, self.potentials, self.total, self.report, self.total_stddev, self.measurements)

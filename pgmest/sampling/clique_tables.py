@@ -112,8 +112,8 @@ def clique_tables(oracle: ExactOracle, facts: Sequence[Facts] = ()) -> list[Cliq
         clique, separator = tree.cliques[index], separators[index]
         margins = _margins(domain, clique, separator, facts) if place[index] in between else ()
         measured = [margin for margin in oracle.layout.cliques if set(margin) <= set(clique)]
-        told = [margin.clique for margin in margins]
-        protected = (*told, *children[index], *measured, *((name,) for name in clique))
+        known = [margin.clique for margin in margins]
+        protected = (*known, *children[index], *measured, *((name,) for name in clique))
         new = tuple(name for name in clique if name not in separator)
         values = oracle.clique_table(index).transpose(separator + new).values
         weights = np.ascontiguousarray(values).reshape(-1, domain.size(new))
@@ -126,11 +126,11 @@ def clique_tables(oracle: ExactOracle, facts: Sequence[Facts] = ()) -> list[Cliq
     return tables
 
 
-def held(told: Sequence[bool], parents: Sequence[int]) -> list[int]:
+def held(known: Sequence[bool], parents: Sequence[int]) -> list[int]:
     """Return the positions of the tables with facts and of those between them and their root, parents first."""
     found: set[int] = set()
     for index in reversed(range(len(parents))):
-        if told[index] or index in found:
+        if known[index] or index in found:
             found.update({index, parents[index]} - {-1})
     return sorted(found)
 

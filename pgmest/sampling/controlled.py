@@ -204,9 +204,9 @@ def _changing(
         separators = [(child, tables[child].separator, -1) for child in children]
         if table.parent < 0 or table.separator:
             separators.append((index, table.separator, 1))
-        told = {name for facts in table.facts for name in facts.clique}
-        told.update(name for _, separator, _ in separators for name in separator)
-        names = tuple(name for name in table.attributes if name in told)
+        known = {name for facts in table.facts for name in facts.clique}
+        known.update(name for _, separator, _ in separators for name in separator)
+        names = tuple(name for name in table.attributes if name in known)
         joints = [(number, positions(domain, names, margin), sign) for number, margin, sign in separators]
         about = []
         for facts in table.facts:

@@ -141,12 +141,12 @@ class DraftParts:
     described: Sequence[SchemaColumn]
 
 
-def drafted(table: Any, told: Sequence[str], columns: Mapping[str, np.ndarray], *, bought: bool = False) -> DraftParts:
+def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray], *, bought: bool = False) -> DraftParts:
     """Return the lines of a draft of one table, or of some of its columns; see `draft`.
 
     Args:
         table: the table, as `located` returns it.
-        told: what `located` says of it.
+        notes: the notes of `located` on the table.
         columns: the values of its columns that the draft is about.
         bought: as for `draft`.
     """
@@ -170,7 +170,7 @@ def drafted(table: Any, told: Sequence[str], columns: Mapping[str, np.ndarray], 
         if name in known:
             lines += [f"    {line}" for line in prefix_lines(known[name], PRIVATE_MARK)]
     decisions = list(_decisions(guesses, bought))
-    return DraftParts(decisions, _file_lines(table, told), lines, list(_units(guesses)), relations, described)
+    return DraftParts(decisions, _file_lines(table, notes), lines, list(_units(guesses)), relations, described)
 
 
 def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray]]:
@@ -182,14 +182,14 @@ def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray]]:
         DataError: the table has no rows or no columns.
         FileFormatError, ArgumentError: as for `Schema.encode`.
     """
-    table, told = _begun(table)
+    table, notes = _begun(table)
     columns = _columns(table)
     if not columns or not len(next(iter(columns.values()))):
         named = table if is_file(table) else "the table"
         raise DataError(
             f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
         )
-    return table, told, columns
+    return table, notes, columns
 
 
 def _begun(table: Any) -> tuple[Any, Sequence[str]]:
@@ -206,8 +206,8 @@ def _file_lines(table: Any, notes: Sequence[str]) -> str:
     """Return the lines that say how the file is read, if the caller said so or it was guessed."""
     said = table.said if isinstance(table, TableFile) else {}
     options = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
-    told = "".join(f"# THE TABLE: {on_one_line(note)}.\n" for note in notes)
-    return told + (f"file: {{{options}}}\n" if options else "")
+    comments = "".join(f"# THE TABLE: {on_one_line(note)}.\n" for note in notes)
+    return comments + (f"file: {{{options}}}\n" if options else "")
 
 
 def _columns(table: Any) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ and the other axes are reduced by log-sum-exp in one reading (peak and sum at on
 separator is kept, and the marginals of the cells are summed. The pass for the first child also writes the marginals of
 a measured clique, which reads the potentials once and writes the marginals once.
 
-The log potential of a cell is the sum of its own potential and its children's messages (operands.py).
+The log potential of a cell is the sum of the cell's potential and its children's messages (operands.py).
 
 Passes that do not depend on each other form a *step*. Nothing is compiled here: a schedule is data, like a plan.
 """

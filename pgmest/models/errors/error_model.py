@@ -48,7 +48,7 @@ class ErrorModel:
     - dependence that was not measured, or only over groups of codes: as large as scores or selections say, or else
       as the weakest measured dependence between the attributes (`unseen`);
     - sampling error of unmeasured tables: of the true records, and of the model's records if it has some;
-    - errors in proportion to the counts, if the mechanism knows of any.
+    - errors in proportion to the counts, if the mechanism states any.
 
     Sums that the model knows exactly, such as invariants, have no error. Errors of a table agree with those of its
     margins. In a measured table, errors of margins are spread evenly, as least squares does; in others, in

@@ -32,7 +32,7 @@ COMMON = 0.02
 
 
 def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
-    """Return a schema in YAML for linked tables, to edit: **it says what stands in the records**, and marks it.
+    """Return a schema in YAML for linked tables, to edit: **it states values of the records**, and marks it.
 
     Columns that identify the rows of one table and are in another are keys. `at_most` keeps nearly all rows, and
     columns that count the rows of another table are found. Rules such as one reference person in every household are
@@ -57,9 +57,9 @@ def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
     order = tree_order({name: joins[name].parent if name in joins else None for name in tables})
     text = HEADER + "tables:\n"
     for name in order:
-        table, told, columns = found[name]
+        table, notes, columns = found[name]
         copies = repeated(joins[name], numbers) if name in joins else {}
-        lines = _table(name, joins, table, told, columns, copies)
+        lines = _table(name, joins, table, notes, columns, copies)
         text += f"  {quoted(name)}:\n" + "".join(f"    {line}\n" if line else "\n" for line in lines)
     return text
 
@@ -71,7 +71,7 @@ def _table(
     name: str,
     joins: Mapping[str, Join],
     table: Any,
-    told: Any,
+    notes: Any,
     columns: Mapping[str, np.ndarray],
     copies: Mapping[str, str],
 ) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _table(
     computed = {column: form for column, form in computed.items() if column not in keys}
     left = {*keys, *computed, *copies}
     rest = {column: array for column, array in columns.items() if column not in left}
-    parts = drafted(table, told, rest)
+    parts = drafted(table, notes, rest)
     yield from "".join(parts.decisions).splitlines()
     if join is not None:
         yield f"parent: {quoted(join.parent)}"
