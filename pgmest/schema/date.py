@@ -16,6 +16,7 @@ from pgmest.schema.bins import whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import WholeGrid
+from pgmest.schema.months import Months
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import Numbers
 from pgmest.schema.readings import EPOCHS, step_of
@@ -45,11 +46,13 @@ class Date(WholeGrid):
     Attributes:
         format: how text writes dates, such as "%d.%m.%Y %H:%M", or "epoch" or "epoch_ms" for numbers since 1970; None
             for 2020-12-31, with or without a time.
+        months: the names of months that texts have; None for English ones.
         step: the number of seconds of a step.
     """
 
     format: str | None
     step: int = DAY
+    months: Months | None = None
 
     @property
     def kind(self) -> str:
@@ -62,7 +65,9 @@ class Date(WholeGrid):
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Date:
-        fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit", "format"))
+        fields = node.fields(
+            (*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit", "format", "months")
+        )
         missing, markers = gap_keys(fields)
         unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
         step = STEPS.get(unit, DAY)
@@ -80,8 +85,9 @@ class Date(WholeGrid):
                 fields["max"].fail(f"must be at least min ({fields['min'].shown}), not {fields['max'].shown}.")
         outside = outside_key(fields, ("clip",), missing)
         form = _format(fields["format"]) if "format" in fields else None
+        months = Months.from_node(fields["months"], form) if "months" in fields else None
         pointed = with_points(fields, starts, last, of, lambda number: number + 1)
-        return cls(name, missing, markers, outside, node.place, pointed, last, form, step)
+        return cls(name, missing, markers, outside, node.place, pointed, last, form, step, months)
 
     @property
     def compact(self) -> bool:
@@ -93,9 +99,11 @@ class Date(WholeGrid):
         if values.array.dtype.kind == "M":
             none = np.zeros(len(values), dtype=bool)
             return Numbers(steps_of(values.array, self.step), none, none)
-        return read_each(values, lambda value: step_of(value, self.format, self.step))
+        return read_each(values, self._step_of)
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
+        if self.months is not None and column.form == "text":
+            return column.read_here(self._step_of)
         return column.steps(self.format, self.step)
 
     def from_units(self, units: np.ndarray) -> np.ndarray:
@@ -122,7 +130,13 @@ class Date(WholeGrid):
 
     def expected(self) -> str:
         form = "" if self.format is None else f" written as {self.format}"
-        return f"dates{form} {super().expected()}"
+        months = "" if self.months is None else f" with months such as {self.months.names[0]}"
+        return f"dates{form}{months} {super().expected()}"
+
+    def _step_of(self, value: object) -> int | None:
+        if self.months is not None and self.format is not None:
+            value = self.months.read(value, self.format)
+        return step_of(value, self.format, self.step)
 
 
 def read_each(values: Values, read: Callable[[object], int | None]) -> Numbers:

@@ -65,7 +65,10 @@ DECISIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
         "#   nearest listed number, or as the first listed text; other: LABEL keeps such values apart.\n",
     ),
     "MISSING VALUES": (("missing",), "#   Say where a value can be missing, and what is written then.\n"),
-    "THE NOTATION": (("format", "ignore", "decimal", "ignore_case"), "#   Say how values are written.\n"),
+    "THE NOTATION": (
+        ("format", "months", "ignore", "decimal", "negative", "ignore_case"),
+        "#   Say how values are written.\n",
+    ),
 }
 """The decisions that concern several columns: what they are about, the keys of a schema, and what is to be done."""
 

@@ -90,7 +90,7 @@ class EngineColumn:
         frame: the lazy frame.
         name: of the column.
         kind: its type in the engine.
-        ignore, decimal: how texts write numbers, as `numerals.Writing`.
+        ignore, decimal, negative: how texts write numbers, as `numerals.Writing`.
     """
 
     frame: nw.LazyFrame[Any]
@@ -98,6 +98,7 @@ class EngineColumn:
     kind: nw.dtypes.DType
     ignore: tuple[str, ...] = ()
     decimal: str = "."
+    negative: str = "leading"
 
     def samples(self, condition: Any, rows: int) -> list[Any]:
         """Return the values of the first rows for which a condition holds, to be shown in messages."""
@@ -153,14 +154,25 @@ class EngineColumn:
         return self._plain(column.str.strip_chars(BLANKS)) if self.form == "text" else column
 
     def _plain(self, text: Any) -> Any:
-        """Return texts without what is ignored, with a point as the decimal mark."""
-        if not self.ignore and self.decimal == ".":
+        """Return texts without what is ignored, with a point as the decimal mark and the sign in front."""
+        import narwhals as nw
+
+        if not self.ignore and self.decimal == "." and self.negative == "leading":
             return text
         for ignored in self.ignore:
             text = text.str.replace_all(ignored, "", literal=True)
         if self.decimal != ".":
             text = text.str.replace_all(".", "?", literal=True).str.replace_all(self.decimal, ".", literal=True)
-        return text.str.strip_chars(BLANKS)
+        text = text.str.strip_chars(BLANKS)
+        if self.negative == "leading":
+            return text
+        if self.negative == "trailing":
+            signed, number = text.str.ends_with("-"), text.str.replace_all("-$", "")
+        else:
+            signed = text.str.starts_with("(") & text.str.ends_with(")")
+            number = text.str.replace_all("(", "", literal=True).str.replace_all(")", "", literal=True)
+        negative = nw.concat_str([nw.lit("-"), number.str.strip_chars(BLANKS)])
+        return nw.when(signed).then(negative).otherwise(text)
 
     @property
     def written(self) -> Any:

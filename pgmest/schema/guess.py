@@ -167,6 +167,7 @@ def _are_labels(found: Numbers) -> bool:
 def _dated(dates: Dates, gaps: bool, timed: float = 0.0) -> Guess:
     lines, notes = date_lines(dates.days.values, timed)
     form = [] if dates.form is None else [f'format: "{dates.form}"']
+    form += [dates.months.line] if dates.months else []
     doubt = [f"IT COULD AS WELL BE WRITTEN {dates.doubtful}: ASK."] if dates.doubtful else []
     found = Guess((*lines, *form), dates.unknown, gaps, (*doubt, *notes))
     return _with_odd(found, dates.odd, "A DATE")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.schema.identifiers import shape_of
+from pgmest.schema.months import Months, months_in
 from pgmest.schema.readings import day_of
 from pgmest.schema.tally import Tally
 
@@ -45,6 +46,7 @@ DAYS = (
     "%d %b %y",
     "%d. %B %Y",
     "%d. %b %Y",
+    "%d de %B de %Y",
     "%b %d, %Y",
     "%B %d, %Y",
     "%b %d %Y",
@@ -71,6 +73,8 @@ COMPACT = {8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"), 6: ("%Y%m",), 12: ("%Y%m%d%H%M",),
 COMPACT_FORMS = frozenset(itertools.chain(*COMPACT.values()))
 TRIED = 500
 """The number of distinct texts, evenly spaced, in which a format is tried before all are read in it."""
+NAME, MOST_WITHOUT = re.compile(r"[^\W\d_]{3}"), 50
+"""Names of months have three letters or more. Where none of these many texts has such a word, none is looked for."""
 FIELD = {"b": "a", "B": "a", "p": "a", "a": "a", "A": "a"}
 ISO = r"\d{4}-\d\d-\d\d(?:[T ].*)?"
 ZONE = re.compile(r" ?(?:UTC|GMT|Z)(?:[+-]\d+)?$")
@@ -89,6 +93,7 @@ class Dates:
         form: how they are written; None for 2020-12-31.
         doubtful: another form that reads as many of them, or None.
         unknown: texts of days that mean missing values.
+        months: their names of months; None for English ones, or if they have none.
     """
 
     days: Tally
@@ -96,13 +101,15 @@ class Dates:
     form: str | None
     doubtful: str | None
     unknown: tuple[str, ...] = ()
+    months: Months | None = None
 
 
 def _shape_of_format(form: str | None) -> str:
     """Return the shape of the dates that a format writes."""
     if form is None:
         return "9-9-9"
-    return re.sub("9+", "9", re.sub(r"%(.)", lambda field: FIELD.get(field[1], "9"), form).replace("T", "a"))
+    fields = re.sub(r"%(.)|[^\W\d_]", lambda part: FIELD.get(part[1], "9") if part[1] else "a", form)
+    return re.sub("a+", "a", re.sub("9+", "9", fields))
 
 
 FORMATS: dict[str, list[str | None]] = {}
@@ -121,7 +128,12 @@ def dates_in(tally: Tally) -> Dates | None:
     if tally.share(texts.str.contains(r"\d").to_numpy(dtype=bool)) < HALF:
         return None
     iso = texts.str.fullmatch(ISO).to_numpy(dtype=bool)
+    months = _months(texts)
+    if months is not None:
+        texts = texts.map(lambda text: months.read(text, "%B") or text)
     forms = _formats(tally, texts)
+    if months is not None:  # whose names are read alike by %b and %B
+        forms = list(dict.fromkeys(form and form.replace("%b", "%B") for form in forms))
     if tally.share(iso) >= HALF and None not in forms:
         forms = [None, *forms]
     best = [(form, _days(texts, form, iso)) for form in _promising(texts, forms, iso)]
@@ -138,8 +150,14 @@ def dates_in(tally: Tally) -> Dates | None:
     found = Tally(days[read], tally.counts[read]).merged()
     unknown = unknown_days(found)
     kept = ~np.isin(found.values, np.array(unknown, dtype="M8[D]"))
-    written = tuple(texts[read][day == days[read]].iloc[0] for day in np.array(unknown, dtype="M8[D]"))
-    return Dates(found.where(kept), odd, form, as_good[0] if as_good else None, written)
+    written = tuple(tally.texts[read][day == days[read]].iloc[0] for day in np.array(unknown, dtype="M8[D]"))
+    return Dates(found.where(kept), odd, form, as_good[0] if as_good else None, written, months)
+
+
+def _months(texts: Any) -> Months | None:
+    """Return the names of months that most texts have, if these are not English."""
+    some = texts[:: max(len(texts) // TRIED, 1)].tolist()
+    return months_in(some) if any(NAME.search(text) for text in some[:MOST_WITHOUT]) else None
 
 
 def compact_dates(tally: Tally) -> Dates | None:

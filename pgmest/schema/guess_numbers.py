@@ -49,6 +49,11 @@ TOP_CODE = (
     r"[>≥]?\s*(\d+)\s*(?:\+|plus|(?:years? |yrs? )?(?:and|or|&) (?:over|older|more|above|greater|up))|[>≥]\s*(\d+)"
 )
 """The texts of a top bin, such as 85+ and "85 and over"."""
+NEGATIVE_FORMS = {
+    "parentheses": r"^([^\w()]*|[A-Z]{3} )\(([^\w()]*\d[\d.,' \u00a0\u202f\u2019]*[^\w()]*)\)([^\w()]*| [A-Z]{3})$",
+    "trailing": r"^([^\w-]*|[A-Z]{3} )(\d[\d.,' \u00a0\u202f\u2019]*)-([^\w-]*| [A-Z]{3})$",
+}
+"""The texts of negative numbers that have no sign in front, such as (1,234) and 1.234,50-, in three parts."""
 BELOW = r"[<≤]=?\s*\d+(?:[.,]\d+)?"
 """The texts of values below what a device detects, such as <0.5."""
 
@@ -60,7 +65,7 @@ class Numbers:
     Attributes:
         tally: the numbers, as floats or integers.
         odd: the other values, as texts.
-        ignore, decimal: how texts write numbers, as in a schema.
+        ignore, decimal, negative: how texts write numbers, as in a schema.
         top: the number of the top bin, if a text such as 85+ names one.
         measured: whether the numbers are floats, or written with a decimal mark.
         notes: what a draft says about it.
@@ -73,12 +78,14 @@ class Numbers:
     top: float | None = None
     measured: bool = False
     notes: tuple[str, ...] = ()
+    negative: str = "leading"
 
     @property
     def writing(self) -> list[str]:
         """The lines of a schema that say how texts write numbers."""
         ignore = [f"ignore: [{', '.join(map(quoted, self.ignore))}]"] if self.ignore else []
-        return [*ignore, *([f'decimal: "{self.decimal}"'] if self.decimal != "." else [])]
+        negative = [] if self.negative == "leading" else [f"negative: {self.negative}"]
+        return [*ignore, *([f'decimal: "{self.decimal}"'] if self.decimal != "." else []), *negative]
 
 
 # -- numbers among texts ----------------------------------------------------------------------------------------------
@@ -97,6 +104,7 @@ def numbers_in(tally: Tally) -> Numbers | None:
     text = tally.texts
     if tally.share(text.str.contains(r"\d").to_numpy(dtype=bool)) < 0.5:
         return None
+    text, negative = _signed(text)
     for ignore, decimal in _writings(text):
         short = text
         for sign in ignore:
@@ -109,10 +117,24 @@ def numbers_in(tally: Tally) -> Numbers | None:
         found = replace(tally.where(read), values=short[read].astype(float).to_numpy()).merged()
         if _enough(found, odd):
             measured = bool(short[read].str.contains(".", regex=False).any())
-            return Numbers(found, odd, ignore, decimal, measured=measured)
+            return Numbers(found, odd, ignore, decimal, measured=measured, negative=negative)
         if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
             return top
     return None
+
+
+def _signed(text: Any) -> tuple[Any, str]:
+    """Return texts with the sign of negative numbers in front, and the notation of these; see `numerals.NEGATIVES`."""
+    plain = text.str.fullmatch(r"[^\w()]*\d[^()]*").to_numpy(dtype=bool)
+    for negative, form in NEGATIVE_FORMS.items():
+        if not text.str.contains(")" if negative == "parentheses" else "-", regex=False).any():
+            continue
+        parts = text.str.extract(form)
+        signed = parts.notna().all(axis=1).to_numpy() & ~text.str.startswith("-").to_numpy(dtype=bool)
+        if signed.any() and (plain & ~signed).any():
+            joined = "-" + parts[0].fillna("") + parts[1].fillna("") + parts[2].fillna("")
+            return text.where(~signed, joined), negative
+    return text, "leading"
 
 
 def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:

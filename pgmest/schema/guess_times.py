@@ -67,6 +67,9 @@ class Timed:
 def clocks_in(tally: Tally) -> Timed | None:
     """Return the times of day among texts; None where too few are."""
     text = tally.texts
+    french = text.str.fullmatch(r"(?:[01]?\d|2[0-3])h[0-5]\d").to_numpy(dtype=bool)
+    if tally.share(french) >= ENOUGH_DATES:
+        return Timed(["type: time", "unit: hour", 'format: "%Hh%M"'], tally.where(~french))
     if not tally.share(text.str.contains(":", regex=False).to_numpy(dtype=bool)) >= ENOUGH_DATES:
         return None
     read = text.str.fullmatch(CLOCK).to_numpy(dtype=bool)

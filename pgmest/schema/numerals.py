@@ -12,7 +12,9 @@ from pgmest.schema.engine import EngineColumn
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
 
-WRITING_KEYS = ("ignore", "decimal")
+WRITING_KEYS = ("ignore", "decimal", "negative")
+NEGATIVES = ("leading", "trailing", "parentheses")
+"""The notations of negative numbers: -5, 5- and (5)."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,12 @@ class Writing:
     Attributes:
         ignore: what is left out wherever it stands, such as currency signs and separators of thousands.
         decimal: the decimal mark.
+        negative: one of `NEGATIVES`; -5 is read with all of them.
     """
 
     ignore: tuple[str, ...] = ()
     decimal: str = "."
+    negative: str = "leading"
 
     @classmethod
     def from_fields(cls, fields: dict[str, SchemaNode]) -> Writing:
@@ -33,7 +37,12 @@ class Writing:
         decimal = fields["decimal"].choice((".", ",")) if "decimal" in fields else "."
         if decimal in ignore:
             fields["ignore"].fail(f"must not hold {decimal!r}, which is the decimal mark; say decimal: if it is not.")
-        return cls(tuple(ignore), decimal)
+        negative = fields["negative"].choice(NEGATIVES) if "negative" in fields else "leading"
+        if negative == "parentheses" and any("(" in sign or ")" in sign for sign in ignore):
+            fields["ignore"].fail(
+                "must not hold parentheses, which mark negative numbers; say negative: if they do not."
+            )
+        return cls(tuple(ignore), decimal, negative)
 
     def plain(self, value: object) -> object:
         """Return a text as one that is read as a number; any other value as it is."""
@@ -41,7 +50,18 @@ class Writing:
             return value
         for text in self.ignore:
             value = value.replace(text, "")
-        return (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
+        value = (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
+        if self.negative == "trailing" and value.endswith("-"):
+            return f"-{value.removesuffix('-').rstrip(BLANKS)}"
+        if self.negative == "parentheses" and value.startswith("(") and value.endswith(")"):
+            return f"-{value.replace('(', '').replace(')', '').strip(BLANKS)}"
+        return value
+
+    def signed(self, text: str) -> str:
+        """Return the text of a number such as -5 with its sign in this notation."""
+        if not text.startswith("-") or self.negative == "leading":
+            return text
+        return f"{text[1:]}-" if self.negative == "trailing" else f"({text[1:]})"
 
     def read(self, values: Values) -> Values:
         """Return values without gaps, the texts among them as they are read."""
@@ -51,7 +71,7 @@ class Writing:
 
     def in_engine(self, column: EngineColumn) -> EngineColumn:
         """Return a column that an engine holds, its texts as they are read."""
-        return replace(column, ignore=self.ignore, decimal=self.decimal)
+        return replace(column, ignore=self.ignore, decimal=self.decimal, negative=self.negative)
 
 
 PLAIN_WRITING = Writing()

@@ -16,6 +16,7 @@ from pgmest.schema.clock import Duration
 from pgmest.schema.column import SchemaColumn, could_be_written
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.months import Months
 from pgmest.schema.numerals import Writing
 from pgmest.schema.readings import EPOCHS, text_of
 
@@ -37,7 +38,7 @@ def as_written(
         missing: the records without a value, shape (records,).
     """
     if isinstance(column, Date) and column.format is not None:
-        values = date_texts(values, column.format)
+        values = date_texts(values, column.format, column.months)
     elif isinstance(column, Duration):
         values = duration_texts(values)
     elif isinstance(column, Integer | Real) and column.writing != Writing():
@@ -63,14 +64,16 @@ def number_text(number: float, writing: Writing) -> str:
 
     >>> number_text(908.94, Writing(("€", "."), ",")), number_text(1e-7, Writing(("e",)))
     ('908,94', '0.0000001')
+    >>> number_text(-5, Writing(negative="trailing")), number_text(-5, Writing(negative="parentheses"))
+    ('5-', '(5)')
     """
     text = repr(number)
     if "e" in text and any("e" in ignored.lower() for ignored in writing.ignore):
         text = np.format_float_positional(number, trim="0")
-    return text.replace(".", writing.decimal)
+    return writing.signed(text.replace(".", writing.decimal))
 
 
-def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
+def date_texts(dates: np.ndarray, form: str, months: Months | None = None) -> np.ndarray:
     """Return dates as texts in a format of `strftime`, or as numbers since 1970 (`readings.EPOCHS`).
 
     Years get four digits, which some systems leave to the caller.
@@ -82,7 +85,8 @@ def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
     if form in EPOCHS:
         numbers = distinct.astype("M8[s]").astype(np.int64) * EPOCHS[form]
         return _objects(map(str, numbers.tolist()))[positions.reshape(-1)]
-    texts = [date.strftime(form.replace("%Y", f"{date.year:04}")) for date in distinct.astype(object)]
+    forms = {month: form if months is None else months.format(form, month) for month in range(1, 13)}
+    texts = [date.strftime(forms[date.month].replace("%Y", f"{date.year:04}")) for date in distinct.astype(object)]
     return _objects(texts)[positions.reshape(-1)]
 
 
@@ -171,6 +175,9 @@ def _texts(schema: Schema) -> Iterator[tuple[str, str]]:
             yield from ((f"the value of '{column.name}'", label) for label in column.labels())
         if isinstance(column, Date) and column.format is not None:
             yield f"the format of '{column.name}'", column.format
+            yield from (
+                (f"a month of '{column.name}'", name) for name in (column.months.names if column.months else ())
+            )
         yield f"the missing value of '{column.name}'", gap_text(schema, column)
 
 

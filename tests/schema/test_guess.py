@@ -1,5 +1,6 @@
 """Drafts read columns as a person would: codes, identifiers, dates, markers of missing values, and amounts."""
 
+import itertools
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.schema import Schema, draft
+from pgmest.schema.months import LANGUAGES
 
 MARK = "# READ FROM THE PRIVATE DATA"
 ROWS = 2000
@@ -313,6 +315,68 @@ def test_dates_are_read_in_their_format(form):
     assert f'format: "{form}"' in lines
     assert schema.check(pd.DataFrame({"c": written, "beside": "x"})).kept == 1.0
     assert schema.decode(schema.encode(pd.DataFrame({"c": written, "beside": "x"})), seed=0)["c"].dt.year.min() == 2015
+
+
+NAMED_FORMS = ["%d. %B %Y", "%d-%B-%y", "%B %Y", "%d de %B de %Y", "%d. %B %Y %H:%M", "%d/%B/%Y", "%d %B %y"]
+
+
+@pytest.mark.parametrize(
+    ("form", "months"), list(zip(itertools.cycle(NAMED_FORMS), LANGUAGES)), ids=[months[0] for months in LANGUAGES]
+)
+def test_names_of_months_are_read_in_many_languages(form, months):
+    written = [day.strftime(form.replace("%B", months[day.month - 1])) for day in DAYS]
+    lines, schema = one(written)
+    assert f'format: "{form}"' in lines
+    assert any(line.startswith("months: ") for line in lines)
+    codes = schema.encode(pd.DataFrame({"c": written, "beside": "x"}))
+    assert schema.check(pd.DataFrame({"c": written, "beside": "x"})).kept == 1.0
+    days = pd.DataFrame({"c": DAYS if "%d" in form else DAYS.dt.to_period("M").dt.start_time, "beside": "x"})
+    assert (codes.column("c") == schema.encode(days).column("c")).all()
+
+
+def test_names_of_months_without_accents_are_read():
+    written = [day.strftime(f"%d {LANGUAGES[5][day.month - 1]} %Y").replace("é", "e").replace("û", "u") for day in DAYS]
+    lines, _ = one(written)
+    (found,) = (line for line in lines if line.startswith("months: "))
+    assert found.startswith("months: [janvier, fevrier, mars,")
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        ("({:,})", {'ignore: [","]', "negative: parentheses"}),
+        ("$({:,})", {'ignore: ["$", ","]', "negative: parentheses"}),
+        ("({:}) EUR", {"ignore: [EUR]", "negative: parentheses"}),
+        ("{:}-", {"negative: trailing"}),
+        ("{:,}- €", {'ignore: ["€", ","]', "negative: trailing"}),
+    ],
+)
+def test_negative_numbers_are_read_without_a_sign_in_front(written, lines):
+    amounts = rng().integers(-9000, 9000, ROWS)
+    plain = written.replace("(", "").replace(")", "").replace("-", "")
+    texts = [(written if amount < 0 else plain).format(abs(amount)) for amount in amounts.tolist()]
+    found, schema = one(texts)
+    assert {"type: integer", "min: -9000", "max: 8999", *lines} <= set(found)
+    read = schema.encode(pd.DataFrame({"c": texts, "beside": "x"})).project(("c",)).values
+    assert read.tolist() == schema.encode(pd.DataFrame({"c": amounts, "beside": "x"})).project(("c",)).values.tolist()
+
+
+def test_labels_in_parentheses_and_ranges_are_no_negative_numbers():
+    for labels in (
+        ["(1)", "(2)", "(3)"],
+        ["0-", "5-", "10-"],
+        ["18-25", "26-40", "41-"],
+        ["Male (1)", "Female (2)", "3"],
+    ):
+        lines, _ = one(np.random.default_rng(0).choice(labels, ROWS).tolist())
+        assert not any("negative" in line for line in lines)
+
+
+def test_times_with_an_h_are_times():
+    texts = [f"{i % 24}h{i * 7 % 60:02}" for i in range(ROWS)]
+    lines, schema = one(texts)
+    assert {"type: time", 'format: "%Hh%M"'} <= set(lines)
+    assert schema.check(pd.DataFrame({"c": texts, "beside": "x"})).kept == 1.0
 
 
 @pytest.mark.parametrize("form", ["%Y%m%d", "%Y%m"])
