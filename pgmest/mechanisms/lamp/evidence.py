@@ -13,7 +13,8 @@ import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, has_range_queries, read_grouping
-from pgmest.mechanisms.lamp.groups import disaggregated
+from pgmest.mechanisms.lamp.branch_shrinkage import branches_of_groups, by_branches, steps_of
+from pgmest.mechanisms.lamp.groups import branches, disaggregated
 from pgmest.mechanisms.lamp.one_way_evidence import OneWayEvidence
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
@@ -133,9 +134,14 @@ class Evidence(OneWayEvidence):
             for kind in (False, True)
         }
         return tuple(
-            self._publicly_known(*entry) if pair is None else pair.table(before[own])
+            self._publicly_known(*entry) if pair is None else self._shrunk(entry[0], pair, before[own])
             for pair, own, entry in zip(noisy, guessed, taken, strict=True)
         )
+
+    def _shrunk(self, answer: Answer, pair: NoisyPair, before: np.ndarray) -> np.ndarray:
+        """Return the shrunk table of an answer, branch by branch if it has groups inside branches of a tree."""
+        steps = steps_of([branches_of_groups(labels, branches(self.domain, name)) for name, labels in _sides(answer)])
+        return by_branches(pair, steps, answer.variance, before) if steps else pair.table(before)
 
     def _noisy(self, answer: Answer, guess: np.ndarray | None) -> NoisyPair:
         """Return the noisy table of an answer with its expectation, over its groups."""
