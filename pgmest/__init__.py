@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pgmest import privacy, transforms, strategies, surveys, synthesis, evaluation
     from pgmest import plots, simulation
     from pgmest import mechanisms
-    from pgmest.synthesizer import Synthesizer
+    from pgmest.synthesizer import HowMany, Synthesizer
 
 __all__ = [
     "ApproximateModel",
@@ -50,6 +50,7 @@ __all__ = [
     "Domain",
     "Factor",
     "Hierarchy",
+    "HowMany",
     "JunctionTree",
     "KnownErrors",
     "Kron",
@@ -114,7 +115,7 @@ _HOMES = {
     "pgmest.queries": ("Kron",),
     "pgmest.surveys.households": ("rake_households",),
     "pgmest.surveys.rake": ("rake",),
-    "pgmest.synthesizer": ("Synthesizer",),
+    "pgmest.synthesizer": ("HowMany", "Synthesizer"),
     "pgmest.tables.clique_vector": ("CliqueVector",),
     "pgmest.tables.domain": ("Domain",),
     "pgmest.tables.factor": ("Factor",),

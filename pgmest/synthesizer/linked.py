@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -22,8 +23,10 @@ from pgmest.schema.linked.decoding import check_fits
 from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.type_check import check_types
+from pgmest.synthesizer.how_many import HowMany
 from pgmest.synthesizer.linked_models import save_models
 from pgmest.synthesizer.selected_counts import counts_table
+from pgmest.synthesizer.whole_units import WholeUnits
 
 
 class LinkedMechanism(Protocol):
@@ -122,13 +125,16 @@ class LinkedFit:
         return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
 
     def interval(
-        self, attributes: Iterable[str] | str, given: Mapping[str, Any], table: str | None, options: Mapping[str, Any]
+        self, attributes: Any, given: Mapping[Any, Any], table: str | None, measure: str, options: Mapping[str, Any]
     ) -> Any:
         """Return the counts of a table and their intervals, with labels; see `Synthesizer.interval`."""
         if not hasattr(self.result, "model_of"):
             raise ArgumentError(f"a {type(self.result).__name__} has no intervals; that of LinkedLAMP has.")
-        asked = [attributes] if isinstance(attributes, str) else list(attributes)
-        own = [self._computed(name) for name in (*asked, *given)]
+        alone = isinstance(attributes, str | HowMany) or callable(attributes)
+        asked: list[Any] = [attributes] if alone else [*attributes]
+        if measure != "count" or not all(isinstance(one, str) for one in (*asked, *given)):
+            return self._of_units(asked, given, table, measure, options)
+        own = [self.computed(name) for name in (*asked, *given)]
         counted = table_of(self.result, tuple(own), table)
         check_known(counted, tuple(own))
         domain = self.result.domain_of(counted)
@@ -136,12 +142,38 @@ class LinkedFit:
         levels = named_levels(domain, full[: len(asked)])
         clique = tuple(one.name for one in levels)
         sizes = [one.size or domain[one.attribute] for one in levels]
-        labels = {name: self._labels(one, size) for name, one, size in zip(asked, clique, sizes, strict=True)}
+        labels = {name: self.labels(one, size) for name, one, size in zip(asked, clique, sizes, strict=True)}
         conditions = zip(named_levels(domain, full[len(asked) :]), given.values(), strict=True)
-        weights = {one.attribute: self._weights(one.name, value, domain[one.attribute]) for one, value in conditions}
+        weights = {one.attribute: self.weights(one.name, value, domain[one.attribute]) for one, value in conditions}
         return counts_table(
             self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options
         )
+
+    def _of_units(
+        self, asked: list[Any], given: Mapping[Any, Any], table: str | None, measure: str, options: Mapping[str, Any]
+    ) -> Any:
+        """Return counts, shares or means of rows of the root, with labels; see `Synthesizer.interval`."""
+        root = self.schema.root
+        if table not in (None, root):
+            raise ArgumentError.of(
+                "table", table, f"'{root}', as HowMany, functions, shares and means are about its rows"
+            )
+        if options["kind"] not in ("auto", "errors") or options["about"] != "table":
+            shown = {name: options[name] for name in ("kind", "about")}
+            raise ArgumentError.of(
+                "kind and about", shown, '"auto" and "table" for questions about whole rows of the root'
+            )
+        return self._whole_units.table(asked, given, measure, options["level"])
+
+    @cached_property
+    def _whole_units(self) -> WholeUnits:
+        """The synthetic rows of the root with what hangs on them, for questions about them."""
+
+        def made(linked: LinkedDataset) -> dict[str, Any]:
+            tables = self.schema.decode(linked, np.random.default_rng(0))
+            return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
+
+        return WholeUnits(self.result, self.schema, self, made)
 
     def project(self, attributes: Any, given: Any) -> NoReturn:
         """Raise ArgumentError; see `Synthesizer.project`."""
@@ -155,7 +187,7 @@ class LinkedFit:
         """Raise ArgumentError; see `Synthesizer.sample_tables`."""
         raise ArgumentError("linked tables have no sample_tables; sample() works.")
 
-    def _computed(self, name: str) -> str:
+    def computed(self, name: str) -> str:
         """Return what the model calls an attribute: columns that count rows are a number of rows there."""
         for table, part in self.schema.parts.items():
             for column, of in part.computed.items():
@@ -163,7 +195,8 @@ class LinkedFit:
                     return f"number of {of}"
         return name
 
-    def _labels(self, name: str, size: int) -> list[str]:
+    def labels(self, name: str, size: int) -> list[str]:
+        """Return what the codes of an attribute of a model mean."""
         part, column = self._described(name)
         return [str(code) for code in range(size)] if part is None else part.schema.labels(column)
 
@@ -174,7 +207,7 @@ class LinkedFit:
         known = part is not None and (column in part.schema.domain or part.schema.domain.names_levels(column))
         return (part, column) if known else (None, name)
 
-    def _weights(self, name: str, value: Any, size: int) -> np.ndarray:
+    def weights(self, name: str, value: Any, size: int) -> np.ndarray:
         """Return the weight of each code of an attribute under a condition; of a number of rows, the numbers."""
         part, column = self._described(name)
         if part is not None:

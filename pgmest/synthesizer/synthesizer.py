@@ -273,13 +273,14 @@ class Synthesizer:
 
     def interval(
         self,
-        attributes: Iterable[str] | str,
-        given: Mapping[str, Any] | None = None,
+        attributes: Any,
+        given: Mapping[Any, Any] | None = None,
         *,
         level: float = 0.95,
         kind: Any = "auto",
         about: Any = "table",
         table: str | None = None,
+        measure: Literal["count", "share", "mean"] = "count",
     ) -> Any:
         """Return the counts of a table and the ends of their intervals, with the labels of the schema.
 
@@ -288,20 +289,25 @@ class Synthesizer:
 
         Args:
             attributes: the attributes of the table, or levels ("diagnosis@chapter"); () for the number of records. Of
-                linked tables, an attribute that several tables have is named with its table, as "persons.age".
-            given: count only records with these values, as for `sample`: `{"sex": "F", "age": (30, 40)}`.
+                linked tables, an attribute that several tables have is named with its table, as "persons.age". For
+                questions about whole rows of the root, such as households, also a `pgmest.HowMany`, or a function of
+                the tables that returns a value for each row of the root.
+            given: count only records with these values, as for `sample`: `{"sex": "F", "age": (30, 40)}`. A `HowMany`
+                or a function may stand for a name.
             level, kind, about: as for `pgmest.interval`.
             table: of linked tables, the one whose rows are counted; by default the highest one that has the attributes
                 itself or in its parent row.
+            measure: of whole rows of the root, "count" for their number in each cell, "share" for their share of those
+                with the given values, "mean" for the mean of the first attribute in each cell of the others.
 
         Raises:
             ArgumentError: if the synthesizer is not fitted, the model has no intervals, or no linked table has all the
                 attributes.
-            UnknownAttributeError, QueryError: if there is no such attribute or value.
+            UnknownAttributeError, QueryError: if there is no such attribute or value, or a function has not one finite
+                value for each row of the root that follows from this row alone.
         """
-        conditions = {str(name): value for name, value in (given or {}).items()}
         options = {"level": level, "kind": kind, "about": about}
-        return self._fitted().interval(attributes, conditions, table, options)
+        return self._fitted().interval(attributes, given or {}, table, measure, options)
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, Any] | None = None) -> Any:
         """Return the counts of a table, with the labels of the schema, as `interval` does but without intervals.

@@ -165,12 +165,16 @@ class TableFit:
         return renamed(table, names)
 
     def interval(
-        self, attributes: Iterable[str] | str, given: Mapping[str, Any], table: str | None, options: Mapping[str, Any]
+        self, attributes: Any, given: Mapping[Any, Any], table: str | None, measure: str, options: Mapping[str, Any]
     ) -> Any:
         """Return the counts of a table and their intervals, with labels; see `Synthesizer.interval`."""
         if table is not None:
             raise ArgumentError.of("table", table, "None for a single table")
-        return renamed(labeled_counts(self.model, self.schema, attributes, given, options), self.names)
+        if measure != "count" or callable(attributes):
+            wrong = ("measure", measure, "count") if measure != "count" else ("attributes", attributes, "names")
+            raise ArgumentError.of(*wrong[:2], f"{wrong[2]} for a single table; model_.interval takes functions of it")
+        conditions = {str(name): value for name, value in given.items()}
+        return renamed(labeled_counts(self.model, self.schema, attributes, conditions, options), self.names)
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, Any]) -> Any:
         """Return the counts of a table, with labels; see `Synthesizer.project`."""

@@ -73,7 +73,8 @@ class FamilyLAMP(LAMP):
         families = self._families(rounds.linked, rng)
         total, stddev = total_of(seen)
         error = stddev if math.isfinite(stddev) else total
-        model = FamilyModel(families, tuple(rounds.linked.lengths), seen.measurements, total, error)
+        lengths, numbers = tuple(rounds.linked.lengths), tuple(rounds.linked.numbers)
+        model = FamilyModel(families, lengths, seen.measurements, total, error, numbers)
         return Outcome(model, {"measured_marginals": tuple(rounds.measured_marginals)})
 
     def _maker(self, effort: Effort, rng: np.random.Generator) -> Maker:

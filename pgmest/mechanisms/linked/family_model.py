@@ -15,6 +15,7 @@ from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.lengths import RATIO_SPREAD, ChildCounts, MeasuredLengths
+from pgmest.mechanisms.linked.numbers import MeasuredNumbers
 from pgmest.models.errors.drawn_intervals import error_model_of
 from pgmest.models.support import SupportModel
 from pgmest.queries import Kron
@@ -43,6 +44,7 @@ class FamilyModel:
         lengths: the noisy lengths of tables with attributes of children.
         above: the noisy tables of parents' attributes and of the number of children.
         total, total_stddev: the estimated number of families, and its standard error.
+        numbers: the noisy numbers of children with a code.
     """
 
     families: Families
@@ -50,6 +52,7 @@ class FamilyModel:
     above: tuple[LinearMeasurement, ...]
     total: float
     total_stddev: float
+    numbers: tuple[MeasuredNumbers, ...] = ()
 
     @property
     def layout(self) -> Layout:

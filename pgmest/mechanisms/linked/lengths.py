@@ -144,7 +144,7 @@ def vector_of(
     cells on one side of the diagonal are asked for; the others are the same.
     """
     sizes = " x ".join(str(int(labels[-1]) + 1) for labels in groups)
-    cells = _asked(layout, clique, groups)
+    cells = asked_cells(layout, clique, groups)
     values = partial(_values, clique=clique, groups=tuple(groups), cells=cells, averaged=averaged, cut=cut)
     return UnitVector(f"{' x '.join(clique)} over {sizes}", len(cells), values)
 
@@ -160,7 +160,7 @@ def measured(
     """Return the answer to the request of `vector_of` as a table."""
     values, stddev = answer
     table = np.zeros(layout.present(clique, groups).shape)
-    table.ravel()[_asked(layout, clique, groups)] = values
+    table.ravel()[asked_cells(layout, clique, groups)] = values
     if layout.are_alike(clique, groups):
         table += np.triu(table, 1).T
         if averaged:
@@ -216,7 +216,7 @@ def _there(layout: Layout, clique: Clique, groups: Sequence[np.ndarray]) -> tupl
     return tuple(slice(end) for end in ends)
 
 
-def _asked(layout: Layout, clique: Clique, groups: Sequence[np.ndarray]) -> np.ndarray:
+def asked_cells(layout: Layout, clique: Clique, groups: Sequence[np.ndarray]) -> np.ndarray:
     """Return the cells that are measured, row-major."""
     present = layout.present(clique, groups)
     return np.flatnonzero(np.triu(present) if layout.are_alike(clique, groups) else present)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from pgmest.privacy.ledger import Statement
 if TYPE_CHECKING:
     from pgmest.mechanisms.linked.family_model import FamilyModel
     from pgmest.mechanisms.linked.linked_lamp import LinkedLAMP
+    from pgmest.mechanisms.linked.unit_answers import UnitAnswers
+    from pgmest.mechanisms.linked.unit_errors import UnitErrors
     from pgmest.models.intervals import Interval
     from pgmest.models.support import SupportModel
     from pgmest.models.uncertainty import Uncertainty
@@ -157,6 +160,35 @@ class LinkedResult:
         asked = Question.of(names, None, None)
         model = self.model_of(table_of(self, asked.attributes, table))
         return model.project(asked.named(model.domain)[0])
+
+    @cached_property
+    def unit_errors(self) -> UnitErrors:
+        """The errors of totals over units, which are found at the first use."""
+        from pgmest.mechanisms.linked.unit_errors import UnitErrors
+
+        return UnitErrors.of(self.model, {name: result.model for name, result in self.results.items()})
+
+    def unit_interval(self, values: Any, among: Any = None, *, level: float = 0.95) -> UnitAnswers:
+        """Return totals of values over units, or ratios of such totals, with the ends of their intervals.
+
+        With `elderly` the number of persons over 75 in each synthetic household (a row of `model`),
+        `result.unit_interval(elderly > 0)` is about the number of households with someone over 75, and
+        `result.unit_interval(elderly > 0, among=np.ones(len(elderly)))` about their share. The private tables are not
+        read, so nothing is spent.
+
+        Args:
+            values: a number for each unit of `model`, shape (units,) or (units, answers).
+            among: what the totals are divided by the total of, of the same shape or shape (units,); None for totals.
+            level: the probability that an interval contains the truth.
+
+        Raises:
+            ArgumentError: there are no synthetic units, or `level` is not between 0 and 1.
+            ShapeError: the values are not one for each unit.
+            DataError: the values are not finite numbers.
+        """
+        from pgmest.mechanisms.linked.unit_answers import unit_answers
+
+        return unit_answers(self.unit_errors, values, among, level)
 
     def sample(self, units: int | None = None, *, seed: int | np.random.Generator | None = None) -> LinkedDataset:
         """Return synthetic linked tables.

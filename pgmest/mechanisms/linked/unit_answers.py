@@ -1,0 +1,97 @@
+"""Totals of values over units and ratios of such totals, with their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from pgmest.errors import ArgumentError, DataError, ShapeError, excerpt
+from pgmest.mechanisms.linked.unit_errors import Errors, UnitErrors
+from pgmest.models.intervals import check_level
+
+
+@dataclass(frozen=True, eq=False)
+class UnitAnswers:
+    """Answers about whole units and the ends of their intervals.
+
+    Attributes:
+        values: the answers of the synthetic tables; NaN for a ratio to a total of 0.
+        low, high: the ends; infinite for a ratio to a total that may be 0.
+        level: the probability that an interval contains the truth.
+    """
+
+    values: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    level: float
+
+
+def unit_answers(errors: UnitErrors, values: Any, among: Any, level: float) -> UnitAnswers:
+    """Return totals over units or ratios of them, as `LinkedResult.unit_interval` does."""
+    check_level(level)
+    above, shape = _numbers("values", values, errors.units)
+    largest = np.abs(above).max(axis=0)  # squares of huge values would overflow
+    largest[largest == 0] = 1.0
+    above = above / largest
+    totals, spread = above.sum(axis=0) * errors.scale, errors.totals(above[errors.pool], _one(above, largest))
+    if among is None:
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * spread.stddev
+        low = np.where((above >= 0).all(axis=0), np.maximum(totals - reach, 0.0), totals - reach)
+        found = totals, low, totals + reach
+    else:
+        below, _ = _numbers("among", among, errors.units)
+        if below.shape[1] not in (1, above.shape[1]):
+            raise ShapeError.of("among", (errors.units, above.shape[1]), below.shape, "It divides each of the values.")
+        if (below < 0).any():
+            raise ArgumentError.of("among", excerpt(float(below.min())), "numbers that are not negative")
+        divisors = below.sum(axis=0) * errors.scale
+        other = errors.totals(below[errors.pool], np.ones(below.shape[1]))
+        ends = ratio_ends(totals, spread, divisors, other, level)
+        ratio = np.where(divisors > 0, totals / np.where(divisors > 0, divisors, 1.0), np.nan)
+        found = ratio, *ends
+    answer, low, high = ((one * largest).reshape(shape) for one in found)
+    return UnitAnswers(answer, low, high, level)
+
+
+def ratio_ends(
+    values: np.ndarray, errors: Errors, among: np.ndarray, other: Errors, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of intervals of ratios of totals by Fieller's theorem; infinite if the divisor may be 0.
+
+    Args:
+        values, errors: the totals above and their errors.
+        among, other: the totals below, or one of all, and their errors.
+        level: the probability that an interval contains the true ratio.
+    """
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    among = np.broadcast_to(among, values.shape)
+    a, b, c = np.square(errors.stddev), np.square(other.stddev), errors.covariance(other)
+    sure = np.square(among) > np.square(z) * b * (1 + 1e-9)
+    below = np.where(sure, among, 1.0)
+    ratio, g = values / below, np.where(sure, np.square(z) * b / np.square(below), 0.0)
+    centre = (ratio - np.where(sure, np.square(z) * c / np.square(below), 0.0)) / (1 - g)
+    inside = a - 2 * ratio * c + np.square(ratio) * b - g * (a - np.square(c) / np.maximum(b, 1e-300))
+    reach = z / (np.abs(below) * (1 - g)) * np.sqrt(np.maximum(inside, 0.0))
+    return np.where(sure, centre - reach, -np.inf), np.where(sure, centre + reach, np.inf)
+
+
+def _numbers(name: str, values: Any, units: int) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return numbers as an array of shape (units, answers), and the shape of the answers."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be numbers, one for each unit, not {excerpt(values)}.") from None
+    if found.ndim not in (1, 2) or found.shape[0] != units:
+        raise ShapeError.of(name, (units,), found.shape, "There is one value for each synthetic unit.")
+    if not np.isfinite(found).all():
+        raise DataError(f"{name} must be finite; {int((~np.isfinite(found)).sum()):,} are not.")
+    return found.reshape(units, -1), found.shape[1:]
+
+
+def _one(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Return the value that a unit that was not seen may have: the spread of the values, at least 1 of counts."""
+    counts = np.all(values * largest == np.rint(values * largest), axis=0)
+    return np.maximum(values.std(axis=0), np.where(counts, 1 / largest, 0.0))

@@ -1,0 +1,246 @@
+"""Counts, shares and means of whole units by attributes of units, such as households by their number of children."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from pgmest.data.linked import LinkedDataset
+from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError, UnknownAttributeError, listed
+from pgmest.mechanisms.linked.questions import full_name
+from pgmest.mechanisms.linked.result import LinkedResult
+from pgmest.queries.levels import named_levels
+from pgmest.schema.given import read_given
+from pgmest.schema.linked.possible_rows import possible_rows
+from pgmest.schema.linked.schema import LinkedSchema
+from pgmest.synthesizer.how_many import HowMany
+from pgmest.synthesizer.unit_values import unit_values
+
+MEASURES = ("count", "share", "mean")
+"""What is asked about units: how many there are, their share of all, and the mean of an attribute."""
+MOST_CELLS = 2_000
+"""The largest number of cells of a table of units."""
+MOST_NUMBERS = 10_000_000
+"""The largest number of numbers of a table of units by cells."""
+CHECKED = 0.5
+"""The share of the units on which a function is called again."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitAttribute:
+    """An attribute of the synthetic units.
+
+    Attributes:
+        name: its name in results.
+        codes: the code of each unit, shape (units,).
+        labels: what each code means.
+        numbers: the value of each unit if it is a number; None if it is not.
+        weights: returns the weight of each unit under a condition.
+    """
+
+    name: str
+    codes: np.ndarray
+    labels: Sequence[Any]
+    numbers: np.ndarray | None
+    weights: Callable[[Any], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class WholeUnits:
+    """The synthetic units of a result, about which questions are asked.
+
+    Attributes:
+        result: the result.
+        schema: the schema of the tables.
+        named: returns what the model calls a column, its labels, and the weight of each code under a condition.
+        make: makes dataframes of linked codes.
+    """
+
+    result: LinkedResult
+    schema: LinkedSchema
+    named: Any
+    make: Callable[[LinkedDataset], dict[str, Any]]
+
+    @cached_property
+    def linked(self) -> LinkedDataset:
+        """The codes of the synthetic units, without rows that the schema calls impossible."""
+        return possible_rows(self.schema, self.result.model, np.random.default_rng(0)).in_order()
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The synthetic units as dataframes."""
+        return self.make(self.linked)
+
+    @cached_property
+    def some(self) -> dict[str, Any]:
+        """Some of the synthetic units, as dataframes with the same keys."""
+        import narwhals as nw
+
+        kept = np.random.default_rng(1).random(len(self.linked)) < CHECKED
+        found = {}
+        for name, table in self.tables.items():
+            rows = np.flatnonzero(kept[self.linked.units(name)])
+            found[name] = nw.maybe_reset_index(nw.from_native(table, eager_only=True)[rows]).to_native()
+        return found
+
+    def table(self, attributes: Sequence[Any], given: Mapping[Any, Any], measure: str, level: float) -> Any:
+        """Return the answers about units in each cell of attributes; see `Synthesizer.interval`."""
+        import narwhals as nw
+
+        if measure not in MEASURES:
+            raise ArgumentError.of("measure", measure, MEASURES)
+        every = [self.attribute(one) for one in attributes]
+        names = [one.name for one in every]
+        if len(set(names)) < len(names):
+            raise DuplicateAttributeError.of(names, "the question: give each HowMany a name=")
+        weights = np.ones(len(self.linked))
+        for one, value in given.items():
+            weights = weights * self.attribute(one).weights(value)
+        cells = every[1:] if measure == "mean" else every
+        shape = [len(one.labels) for one in cells]
+        if math.prod(shape) > MOST_CELLS:
+            raise ArgumentError(
+                f"{listed(names)} have {math.prod(shape):,} combinations of values, and at most "
+                f"{MOST_CELLS:,} can be asked about: group values, set most= of HowMany, or ask for a mean "
+                '(measure="mean").'
+            )
+        cell = np.zeros(len(weights), dtype=np.int64)
+        for one, size in zip(cells, shape, strict=True):
+            cell = cell * size + one.codes
+        averaged = every[0] if measure == "mean" else None
+        found = self._answers(cell, math.prod(shape), weights, averaged, measure, level)
+        indices = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), dtype=np.int64)
+        columns: dict[str, Any] = {
+            one.name: [one.labels[code] for code in codes] for one, codes in zip(cells, indices, strict=True)
+        }
+        for name, values in found.items():
+            while name in columns:
+                name += "_"
+            columns[name] = values
+        return nw.from_dict(columns, backend=cast(Any, self.schema.library)).to_native()
+
+    def _answers(
+        self,
+        cell: np.ndarray,
+        cells: int,
+        weights: np.ndarray,
+        averaged: UnitAttribute | None,
+        measure: str,
+        level: float,
+    ) -> dict[str, np.ndarray]:
+        """Return the answers of each cell and their ends.
+
+        Args:
+            cell: the cell of each unit.
+            cells: the number of cells.
+            weights: the weight of each unit under the conditions.
+            averaged: the attribute whose mean is asked for.
+            measure, level: as for `Synthesizer.interval`.
+        """
+        if measure != "count" and not weights.any():
+            raise QueryError("no synthetic unit has the given values, so there is no share or mean: ask for a count.")
+        least, most, numbers = 0.0, np.inf if measure == "count" else 1.0, np.ones(len(cell))
+        if averaged is not None:
+            if averaged.numbers is None:
+                raise QueryError(
+                    f"'{averaged.name}' has no numbers to take the mean of: put a HowMany first, a number of rows, or "
+                    f"a function, such as lambda tables: tables['{self.linked.root}'][column]."
+                )
+            numbers, least, most = averaged.numbers, float(averaged.numbers.min()), float(averaged.numbers.max())
+        at_once, parts = max(1, MOST_NUMBERS // max(1, len(cell))), []
+        for start in range(0, cells, at_once):
+            inside = (cell[:, None] == np.arange(start, min(start + at_once, cells))) * weights[:, None]
+            among = {"count": None, "share": weights, "mean": inside}[measure]
+            found = self.result.unit_interval(inside * numbers[:, None], among, level=level)
+            parts.append((found.values, np.clip(found.low, least, most), np.clip(found.high, least, most)))
+        return dict(zip((measure, "low", "high"), map(np.concatenate, zip(*parts, strict=True)), strict=True))
+
+    def attribute(self, asked: Any) -> UnitAttribute:
+        """Return an attribute of units.
+
+        Args:
+            asked: the name of a column of the root or a level of it, a `HowMany`, or a function of the tables.
+
+        Raises:
+            ArgumentError, QueryError, UnknownAttributeError: there is no such attribute of units.
+        """
+        if isinstance(asked, HowMany):
+            return self._how_many(asked)
+        if callable(asked):
+            return self._computed(asked)
+        if isinstance(asked, str):
+            return self._column(asked)
+        raise ArgumentError.of(
+            "attributes", asked, f"a column of '{self.linked.root}', a pgmest.HowMany, or a function of the tables"
+        )
+
+    def _how_many(self, asked: HowMany) -> UnitAttribute:
+        tables = self.linked.order[1:]
+        if asked.table not in tables:
+            raise ArgumentError.of("table", asked.table, tables)
+        data, generator = self.linked.tables[asked.table].dataset, np.random.default_rng(2)
+        counted = np.ones(data.records, dtype=bool)
+        for name, weights in read_given(self.schema.parts[asked.table].schema, asked.given).weights.items():
+            counted &= generator.random(data.records) < weights[data.column(name)]  # parts of bins are drawn
+        numbers = np.bincount(self.linked.units(asked.table), counted, len(self.linked)).astype(np.int64)
+        most = max(int(numbers.max(initial=0)), 1) if asked.most is None else asked.most
+        labels = [str(number) for number in range(most + 1)]
+        if asked.most is not None:
+            labels[-1] += "+"
+        return UnitAttribute(
+            str(asked), np.minimum(numbers, most), labels, numbers * 1.0, lambda value: _chosen(numbers, value)
+        )
+
+    def _computed(self, function: Callable[[Any], Any]) -> UnitAttribute:
+        name = getattr(function, "__name__", type(function).__name__)
+        key, root = self.schema.parts[self.linked.root].key, self.linked.root
+        values = unit_values(function, name, self.tables, self.some, root, key[0] if len(key) == 1 else None)
+        try:
+            labels, codes = np.unique(values, return_inverse=True)
+        except TypeError:
+            raise QueryError(f"{name} returns values of kinds that cannot be compared: return one kind.") from None
+        numbers = None if values.dtype.kind in "UO" else values.astype(np.float64)
+        shown = "value" if name == "<lambda>" else name
+        return UnitAttribute(shown, codes.ravel(), labels.tolist(), numbers, lambda value: _chosen(values, value))
+
+    def _column(self, asked: str) -> UnitAttribute:
+        root, domain = self.linked.root, self.result.domain_of(self.linked.root)
+        name = self.named.computed(asked)
+        try:
+            level = named_levels(domain, [full_name(name, domain)])[0]
+        except UnknownAttributeError:
+            owners = [table for table, part in self.schema.parts.items() if asked.split(".")[-1] in part.schema.domain]
+            if not owners:
+                raise
+            raise QueryError(
+                f"'{asked}' is of rows of '{owners[0]}', and this question is about rows of '{root}': count rows with "
+                f"pgmest.HowMany('{owners[0]}', {{'{asked.split('.')[-1]}': value}}), or give a function of the tables."
+            ) from None
+        size, own = domain[level.attribute], level.attribute.removeprefix(f"{root}.")
+        if own in self.linked.tables[root].domain:
+            base, numbers = np.asarray(self.linked.tables[root].dataset.column(own), dtype=np.int64), None
+        else:
+            sizes = self.linked.sizes(
+                next(child for child in self.linked.children(root) if own.endswith(f" of {child}"))
+            )
+            base, numbers = np.minimum(sizes, size - 1), sizes * 1.0
+        codes = base if level.groups is None else level.groups[base]
+        labels = self.named.labels(level.name, level.size or size)
+        weights = lambda value: self.named.weights(level.name, value, size)[base]  # noqa: E731
+        return UnitAttribute(asked, codes, labels, numbers, weights)
+
+
+def _chosen(values: np.ndarray, wanted: Any) -> np.ndarray:
+    """Return 1 for each value that a condition allows, 0 for others: a range, a set or list, or one value."""
+    if isinstance(wanted, tuple):
+        low, high = wanted
+        found = np.ones(len(values), dtype=bool)
+        found &= True if low is None else values >= low
+        return (found & (True if high is None else values <= high)).astype(np.float64)
+    some = list(wanted) if isinstance(wanted, set | frozenset | list) else [wanted]
+    return np.isin(values, some).astype(np.float64)

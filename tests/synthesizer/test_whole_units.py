@@ -1,0 +1,244 @@
+"""Questions about whole households: numbers of rows, functions of the tables, and what such questions refuse."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import pgmest as pg
+from pgmest.data.linked import LinkedDataset
+from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError, UnknownAttributeError
+from pgmest.mechanisms.linked.families import Families
+from pgmest.mechanisms.linked.trees import family_table
+from pgmest.schema import LinkedSchema
+
+SURVEY = """
+tables:
+  households:
+    key: hid
+    columns:
+      region: {type: categorical, values: [N, S], outside: clip}
+      size: {type: count, of: persons}
+  persons:
+    parent: households
+    key: hid
+    at_most: 4
+    columns:
+      age: {type: integer, min: 0, max: 99, width: 25}
+      work: {type: boolean}
+"""
+WORKERS = pg.HowMany("persons", {"work": True}, most=2, name="workers")
+
+
+def survey() -> dict[str, pd.DataFrame]:
+    generator = np.random.default_rng(0)
+    homes = pd.DataFrame({"hid": np.arange(300), "region": generator.choice(["N", "S"], 300)})
+    homes["size"] = generator.integers(4, size=300)
+    people = pd.DataFrame({"hid": np.repeat(homes["hid"], homes["size"])})
+    return {
+        "households": homes,
+        "persons": people.assign(
+            age=generator.integers(100, size=len(people)), work=generator.random(len(people)) < 0.5
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def fitted() -> pg.Synthesizer:
+    return pg.Synthesizer(epsilon=5.0, backend="simulation").fit(
+        survey(), LinkedSchema.parse(SURVEY), seed=0, progress=False
+    )
+
+
+def workers(tables: Any) -> Any:
+    """Return the number of workers of each household, as numbers of all households."""
+    working = tables["persons"][tables["persons"]["work"]]
+    return working.groupby("hid").size().reindex(tables["households"]["hid"], fill_value=0)
+
+
+def test_numbers_of_rows_and_functions_give_the_same_answers(fitted: pg.Synthesizer) -> None:
+    counts, found = fitted.interval(WORKERS), fitted.interval(lambda tables: np.minimum(workers(tables), 2))
+    assert counts["workers"].tolist() == ["0", "1", "2+"]
+    assert found["value"].tolist() == [0, 1, 2]
+    for name in ("count", "low", "high"):
+        assert np.allclose(counts[name], found[name])
+    true = np.bincount(np.minimum(workers(survey()), 2))
+    assert ((counts["low"] <= true) & (true <= counts["high"])).all()
+    assert (counts["low"] < counts["count"]).all()
+    mean = fitted.interval(workers, measure="mean")
+    assert mean.to_numpy().tolist() == fitted.interval(WORKERS, measure="mean").to_numpy().tolist()
+    assert mean["low"][0] < workers(survey()).mean() < mean["high"][0]
+
+
+def test_shares_are_of_the_given_households(fitted: pg.Synthesizer) -> None:
+    shares = fitted.interval([WORKERS, "region"], measure="share")
+    assert list(shares) == ["workers", "region", "share", "low", "high"]
+    assert shares["share"].sum() == pytest.approx(1)
+    north = fitted.interval([WORKERS], given={"region": "N"}, measure="share")
+    part = shares[shares["region"] == "N"]["share"]
+    assert np.allclose(north["share"], part / part.sum())
+    assert ((north["low"] >= 0) & (north["high"] <= 1)).all()
+    several = fitted.interval("region", given={WORKERS: (1, None), "size": {2, 3}}, measure="share", level=0.5)
+    assert several["share"].sum() == pytest.approx(1)
+    wide = fitted.interval("region", given={WORKERS: (1, None), "size": {2, 3}}, measure="share")
+    assert (wide["low"] <= several["low"]).all()
+    tables = fitted.sample()
+    kept = (workers(tables) >= 1).to_numpy() & tables["households"]["size"].isin([2, 3]).to_numpy()
+    assert several["share"][0] == pytest.approx((tables["households"]["region"][kept] == "N").mean())
+
+
+def test_means_are_of_each_cell(fitted: pg.Synthesizer) -> None:
+    means = fitted.interval([pg.HowMany("persons", name="persons"), "size", WORKERS], measure="mean")
+    there = means["mean"].notna()
+    assert np.allclose(means["mean"][there], means["size"][there].astype(int))
+    assert not there[means["size"] == "0"].all()  # nobody works in a household of nobody
+    assert (means["low"][~there] == 0).all()
+    size = fitted.interval("size", measure="mean")["mean"][0]
+    assert size == pytest.approx(fitted.sample()["households"]["size"].mean())
+    capped = pg.HowMany("persons", most=1)
+    assert fitted.interval(capped, measure="mean")["mean"][0] > 1  # a mean is of numbers, not of "1+"
+
+
+def test_values_may_come_with_keys_in_any_order(fitted: pg.Synthesizer) -> None:
+    expected = fitted.interval(workers).to_numpy().tolist()
+
+    def shuffled(tables: Any) -> Any:
+        return workers(tables).sample(frac=1, random_state=0)
+
+    def frame(tables: Any) -> Any:
+        return shuffled(tables).rename("n").reset_index()
+
+    def array(tables: Any) -> Any:
+        return workers(tables).tolist()
+
+    for function in (shuffled, frame, array):
+        assert fitted.interval(function).to_numpy().tolist() == expected
+    texts = fitted.interval(lambda tables: np.where(workers(tables) > 0, "some", "none"))
+    assert texts["value"].tolist() == ["none", "some"]
+
+
+def test_polars_tables_give_polars_answers() -> None:
+    tables = {name: pl.from_pandas(table) for name, table in survey().items()}
+    fitted = pg.Synthesizer(epsilon=5.0, backend="simulation").fit(
+        tables, LinkedSchema.parse(SURVEY), seed=0, progress=False
+    )
+
+    def oldest(tables: Any) -> Any:
+        by_home = tables["persons"].group_by("hid").agg(pl.col("age").max())
+        return tables["households"].join(by_home, on="hid", how="left").select("hid", pl.col("age").fill_null(0))
+
+    found = fitted.interval(oldest, measure="mean")
+    assert isinstance(found, pl.DataFrame)
+    assert found["low"][0] < found["mean"][0] < found["high"][0]
+
+
+def fails(tables: Any) -> Any:
+    raise ZeroDivisionError("division by zero")
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (fails, r"fails raises ZeroDivisionError on the synthetic tables: division by zero"),
+        (lambda tables: workers(tables).mean(), "a single value"),
+        (lambda tables: np.ones((3, 2)), r"shape \(3, 2\)"),
+        (lambda tables: None, "a single value"),
+        (lambda tables: tables["persons"].groupby("hid")["age"].max(), "no value for"),
+        (lambda tables: tables["persons"].set_index("hid")["age"], "no value for"),
+        (lambda tables: pd.concat([workers(tables), workers(tables)[:1]]), "[0-9]+ values for the [0-9]+ rows"),
+        (lambda tables: workers(tables) / 0, "no value for"),
+        (lambda tables: (workers(tables) + 1) / 0, "an infinite value"),
+        (lambda tables: tables["households"], "the columns"),
+        (lambda tables: workers(tables).rank(), "ranks"),
+        (lambda tables: workers(tables) / workers(tables).sum(), "ranks"),
+        (lambda tables: np.arange(len(tables["households"])), "ranks"),
+        (lambda tables: np.random.default_rng().random(len(tables["households"])), "random"),
+        (lambda tables: [{} for _ in range(len(tables["households"]))], "numbers, truth values or texts"),
+        (lambda tables: [[1], *([2, 3] for _ in tables["households"]["hid"][1:])], "numbers, truth values or texts"),
+        (
+            lambda tables: np.array(["a", *[1.5] * (len(tables["households"]) - 1)], dtype=object),
+            "compared|depend|ranks",
+        ),
+    ],
+    ids=[
+        *("raises", "mean", "two columns", "nothing", "not all", "rows of persons", "one twice", "nan", "infinite"),
+        *("a table", "rank", "share", "place", "random", "objects", "lists", "none"),
+    ],
+)
+def test_functions_that_give_no_value_of_each_household_are_refused(
+    fitted: pg.Synthesizer, function: Any, text: str
+) -> None:
+    with np.errstate(all="ignore"), pytest.raises(QueryError, match=text):
+        fitted.interval(function)
+
+
+def test_huge_values_have_finite_intervals(fitted: pg.Synthesizer) -> None:
+    small = fitted.interval(workers, measure="mean").to_numpy()
+    huge = fitted.interval(lambda tables: workers(tables) * 1e200, measure="mean").to_numpy()
+    assert np.allclose(huge / 1e200, small, rtol=0.2)
+
+
+def test_questions_that_have_no_answer_say_what_has(fitted: pg.Synthesizer) -> None:
+    with pytest.raises(QueryError, match=r"HowMany\('persons', \{'work': value\}\)"):
+        fitted.interval([WORKERS, "work"])
+    with pytest.raises(UnknownAttributeError, match="regoin"):
+        fitted.interval([WORKERS, "regoin"])
+    with pytest.raises(ArgumentError, match="households"):
+        fitted.interval(WORKERS, table="persons")
+    with pytest.raises(ArgumentError, match="kind"):
+        fitted.interval(WORKERS, kind="noise")
+    with pytest.raises(ArgumentError, match="measure"):
+        fitted.interval(WORKERS, measure="median")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="attributes"):
+        fitted.interval([WORKERS, 3])
+    with pytest.raises(DuplicateAttributeError):
+        fitted.interval([WORKERS, WORKERS])
+    with pytest.raises(ArgumentError, match="table"):
+        fitted.interval(pg.HowMany("visits"))
+    with pytest.raises(UnknownAttributeError, match="wrok"):
+        fitted.interval(pg.HowMany("persons", {"wrok": True}))
+    with pytest.raises(QueryError, match="no numbers"):
+        fitted.interval("region", measure="mean")
+    with pytest.raises(QueryError, match="no synthetic unit"):
+        fitted.interval("region", given={WORKERS: (1, None), "size": 0}, measure="share")
+    with pytest.raises(ArgumentError, match="combinations"):
+        fitted.interval([pg.HowMany("persons", most=3000)])
+    for wrong in ({"table": 3}, {"table": "persons", "given": "work"}, {"table": "persons", "most": 0}):
+        with pytest.raises(ArgumentError):
+            pg.HowMany(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_single_table_has_no_such_questions() -> None:
+    table = pd.DataFrame({"sex": ["F", "M"] * 50})
+    schema = {"columns": {"sex": {"type": "categorical", "values": ["F", "M"], "outside": "clip"}}}
+    fitted = pg.Synthesizer("independent", epsilon=1.0, backend="simulation").fit(table, schema, seed=0)
+    with pytest.raises(ArgumentError, match="measure"):
+        fitted.interval("sex", measure="share")
+    with pytest.raises(ArgumentError, match="single table"):
+        fitted.interval(len)
+
+
+def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, held = LinkedSchema.parse(SURVEY), []
+
+    def noted(linked: LinkedDataset, child: str) -> Families:
+        families = family_table(linked, child)
+        held.extend(map(weakref.ref, (families, families.parents, families.children)))
+        return families
+
+    monkeypatch.setattr("pgmest.mechanisms.linked.linked_lamp.family_table", noted)
+    linked = schema.encode(survey())
+    held.append(weakref.ref(linked))
+    fitted = pg.Synthesizer(epsilon=5.0, backend="simulation").fit(linked, schema, seed=0, progress=False)
+    spent = str(fitted.ledger_)
+    del linked
+    gc.collect()
+    assert [one() for one in held] == [None] * 4
+    assert fitted.interval([WORKERS, "region"]).shape == (6, 5)
+    assert str(fitted.ledger_) == spent
