@@ -130,8 +130,9 @@ class LinkedFit:
         """Return the counts of a table and their intervals, with labels; see `Synthesizer.interval`."""
         if not hasattr(self.result, "model_of"):
             raise ArgumentError(f"a {type(self.result).__name__} has no intervals; that of LinkedLAMP has.")
-        alone = isinstance(attributes, str | HowMany) or callable(attributes)
-        asked: list[Any] = [attributes] if alone else [*attributes]
+        asked: list[Any] = [attributes]
+        if not isinstance(attributes, str | HowMany) and not callable(attributes):
+            asked = list(attributes)
         if measure != "count" or not all(isinstance(one, str) for one in (*asked, *given)):
             return self._of_units(asked, given, table, measure, options)
         own = [self.computed(name) for name in (*asked, *given)]
