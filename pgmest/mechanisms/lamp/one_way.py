@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -35,6 +35,11 @@ NEIGHBOR_ROUNDS, NEIGHBOR_ATOMS = 5, 100
 NEIGHBORS_ALIKE = 0.5
 """The prior weight of the estimates from neighbors: the codes of many attributes have no order."""
 
+KEPT, MOST_KEPT = 1024, 2000
+"""The number of estimates that are kept, and the largest number of codes of one of them: 30 MB at most."""
+UNLIKELY = 1e-200
+"""Smaller likelihoods are treated as zero: they change no digit, and computing with subnormal numbers is slow."""
+
 
 @dataclass(frozen=True, eq=False)
 class OneWayEstimate:
@@ -55,21 +60,15 @@ class OneWayEstimate:
         r"""Estimate the counts by a weighted mean of empirical Bayes estimates from all codes and from neighbors.
 
         The weight of an estimate with risk r is proportional to $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006).
+        Estimates are kept, because each round asks again for the attributes about which it has learned nothing.
 
         Args:
             values: Noisy counts, shape (codes,).
             stddev: The standard deviation of the noise in each.
             total: The number of records.
         """
-        values, left = _with_total(values, stddev, total)
-        estimates = [partial(posterior_means, stddev=left), *_by_neighbors(values, left)]
-        means = [estimate(values) for estimate in estimates]
-        risks = [estimated_risk(estimate, values, mean, left) for estimate, mean in zip(estimates, means, strict=True)]
-        others = len(risks) - 1
-        before = np.r_[1 - NEIGHBORS_ALIKE, np.full(others, NEIGHBORS_ALIKE / others)] if others else np.ones(1)
-        weights = before * np.exp(-(np.array(risks) - min(risks)) / (4 * left**2))
-        weights /= weights.sum()
-        return cls._estimated(weights @ np.array(means), stddev, float(weights @ risks), total)
+        estimate = _kept if len(values) <= MOST_KEPT else _estimate
+        return estimate(np.asarray(values, dtype=float).tobytes(), float(stddev), float(total))
 
     @classmethod
     def publicly(cls, values: np.ndarray, stddev: float, total: float, public: np.ndarray) -> OneWayEstimate:
@@ -77,13 +76,32 @@ class OneWayEstimate:
         values, left = _with_total(values, stddev, total)
         free = interaction_fraction(values.shape)
         risk = shrinkage_risk(values, public, left, free)
-        return cls._estimated(shrunk(values, public, left, free), stddev, risk, total)
+        return cls.nearest(shrunk(values, public, left, free), stddev, risk, total)
 
     @classmethod
-    def _estimated(cls, means: np.ndarray, stddev: float, risk: float, total: float) -> OneWayEstimate:
+    def nearest(cls, means: np.ndarray, stddev: float, risk: float, total: float) -> OneWayEstimate:
+        """Create the estimate with the nearest positive counts that sum to the total; the array is read-only."""
         counts = norm_sub(means, total)
         counts = np.maximum(counts, 1e-6 * total / len(counts))
-        return cls(counts * (total / counts.sum()), stddev, risk)
+        counts *= total / counts.sum()
+        counts.flags.writeable = False
+        return cls(counts, stddev, risk)
+
+
+def _estimate(noisy: bytes, stddev: float, total: float) -> OneWayEstimate:
+    """Return what `OneWayEstimate.of` does, from the bytes of the noisy counts."""
+    values, left = _with_total(np.frombuffer(noisy), stddev, total)
+    estimates = [partial(posterior_means, stddev=left), *_by_neighbors(values, left)]
+    means = [estimate(values) for estimate in estimates]
+    risks = [estimated_risk(estimate, values, mean, left) for estimate, mean in zip(estimates, means, strict=True)]
+    others = len(risks) - 1
+    before = np.r_[1 - NEIGHBORS_ALIKE, np.full(others, NEIGHBORS_ALIKE / others)] if others else np.ones(1)
+    weights = before * np.exp(-(np.array(risks) - min(risks)) / (4 * left**2))
+    weights /= weights.sum()
+    return OneWayEstimate.nearest(weights @ np.array(means), stddev, float(weights @ risks), total)
+
+
+_kept = lru_cache(KEPT)(_estimate)
 
 
 def _with_total(values: np.ndarray, stddev: float, total: float) -> tuple[np.ndarray, float]:
@@ -105,11 +123,24 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
     atoms = _atoms(values, stddev)
     logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights = np.full(len(atoms), 1 / len(atoms))
-    for _ in range(ROUNDS):
-        posterior = weights * ((1 / (likelihood @ weights)) @ likelihood)  # summed over the values
-        weights = (posterior + 0.5 / len(atoms)) / (len(values) + 0.5)
+    weights = mixture_weights(likelihood, ROUNDS)
     return (likelihood @ (weights * atoms)) / (likelihood @ weights)
+
+
+def mixture_weights(likelihood: np.ndarray, rounds: int) -> np.ndarray:
+    """Return the weights of the atoms of a mixture, found by expectation maximization.
+
+    Args:
+        likelihood: The likelihood of each value under each atom, shape (values, atoms). Where it is below `UNLIKELY` it
+            is set to zero.
+        rounds: The number of iterations.
+    """
+    from pgmest.mechanisms.lamp.kernels import maximize_likelihood
+
+    likelihood[likelihood < UNLIKELY] = 0.0
+    weights, sums = np.empty((2, likelihood.shape[1]))
+    maximize_likelihood(likelihood, weights, sums, rounds)
+    return weights
 
 
 def estimated_risk(

@@ -15,7 +15,7 @@ import numpy as np
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.candidates import memberships
-from pgmest.mechanisms.lamp.one_way import OneWayEstimate, estimated_risk
+from pgmest.mechanisms.lamp.one_way import OneWayEstimate, estimated_risk, mixture_weights
 from pgmest.synthesis.consistency import norm_sub
 
 ROUNDS, ATOMS = 50, 80
@@ -127,11 +127,7 @@ class CodeCounts:
         variances, off = stddev**2 + widths, values[:, None] - base[:, None] * atoms
         logs = -0.5 * (np.square(off) / variances + np.log(variances))
         likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-        weights = np.full(len(atoms), 1 / len(atoms))
-        for _ in range(ROUNDS):
-            weights = weights * ((1 / (likelihood @ weights)) @ likelihood) + 0.5 / len(atoms)
-            weights /= len(values) + 0.5
-        posterior = likelihood * weights
+        posterior = likelihood * mixture_weights(likelihood, ROUNDS)
         posterior /= posterior.sum(axis=1, keepdims=True)
         inside = base[:, None] * atoms + widths / variances * off
         left = widths * stddev**2 / variances
