@@ -154,5 +154,7 @@ def dot(left: np.ndarray, right: np.ndarray) -> float:
     BLAS starts threads for vectors of 10,000 entries. On an idle machine they save microseconds, on a busy one they
     wait milliseconds for each other, and the number of threads changes the last digits of the sum.
     """
+    if len(left) <= DOT_BLOCK:
+        return float(np.dot(left, right))
     blocks = range(0, len(left), DOT_BLOCK)
     return float(sum(np.dot(left[start : start + DOT_BLOCK], right[start : start + DOT_BLOCK]) for start in blocks))

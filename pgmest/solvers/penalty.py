@@ -119,4 +119,4 @@ class EntropyPenalty:
 
 def difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return left - right, and 0 in cells where both are -inf."""
-    return np.subtract(left, right, out=np.zeros_like(right), where=~np.isneginf(right))
+    return np.subtract(left, right, out=np.zeros_like(right), where=right != -np.inf)

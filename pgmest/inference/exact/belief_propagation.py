@@ -6,6 +6,7 @@ in plain NumPy (tests/inference/reference_oracle.py) and with the full joint tab
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -115,7 +116,7 @@ class ExactOracle:
             if found is not None:
                 return mu, found
         log_partition = self._sweeps.upward(theta, mu)
-        if not np.isfinite(log_partition):
+        if not math.isfinite(log_partition):
             raise ImpossibleModelError(
                 f"the log-partition function is {log_partition}: every record has some potential of -inf (or one is "
                 "NaN or +inf). Check the structural zeros and the potentials."

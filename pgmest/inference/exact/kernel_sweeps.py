@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -33,7 +32,9 @@ class KernelSweeps:
         self.wide: list[int] = np.flatnonzero(wide).tolist() if threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self.wide), default=0)
         self._private = shared + BUFFERS * plan.row  # cells of private memory of each further thread
-        self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
+        self._roots = nodes[nodes[:, f.PARENT] < 0, f.MESSAGE]  # the places of their messages
+        self._away = self._schedule()
+        self._towards = self._away[::-1]
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, ...]:
@@ -49,16 +50,16 @@ class KernelSweeps:
 
     def upward(self, theta: np.ndarray, mu: np.ndarray) -> float:
         """Send the messages towards the roots, and return the log-partition function; `mu` is a buffer."""
-        for low, high, wide in self._schedule(reverse=True):
+        for low, high, wide in self._towards:
             if wide:
                 self._upward_wide(low, theta, mu)
             else:
                 self._kernels.upward(*self.tables, low, high, theta, mu, self.arena, self.plan.scratch)
-        return float(self.arena[self.plan.nodes[self._roots, f.MESSAGE]].sum())
+        return float(self.arena[self._roots].sum())
 
     def downward(self, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
         """Send the messages away from the roots, and write the marginals of sum `total` into `mu`."""
-        for low, high, wide in self._schedule(reverse=False):
+        for low, high, wide in self._away:
             if wide:
                 self._downward_wide(low, theta, mu, total)
             else:
@@ -67,14 +68,14 @@ class KernelSweeps:
     def maximum(self, theta: np.ndarray) -> float:
         """Return the largest total potential of any record, and leave the max messages in the workspace."""
         kernels, shift = load_max_kernels(), self.plan.messages
-        for low, high, wide in self._schedule(reverse=True):
+        for low, high, wide in self._towards:
             if wide:
                 kernel = partial(kernels.clique_max_message, *self.tables, low)
                 target = int(self.plan.nodes[low, f.MESSAGE]) + shift
                 self._reduce_wide(low, target, np.maximum, kernel, (theta, self.arena, shift))
             else:
                 kernels.upward_max(*self.tables, low, high, theta, self.arena, shift, self.plan.scratch)
-        return float(self.arena[self.plan.nodes[self._roots, f.MESSAGE] + shift].sum())
+        return float(self.arena[self._roots + shift].sum())
 
     def max_marginals(self, theta: np.ndarray, best: np.ndarray) -> None:
         """Write the largest total potential of a record in each measured cell into `best`."""
@@ -94,8 +95,8 @@ class KernelSweeps:
         """Write the marginal of a node's clique after both sweeps into `table`."""
         self._kernels.clique_table(*self.tables, node, theta, mu, self.arena, self.plan.scratch, table)
 
-    def _schedule(self, reverse: bool) -> Iterator[tuple[int, int, bool]]:
-        """Yield ranges of nodes (low, high, wide) in the order of a sweep."""
+    def _schedule(self) -> list[tuple[int, int, bool]]:
+        """Return ranges of nodes (low, high, wide) in the order of the sweep away from the roots."""
         bounds: list[tuple[int, int, bool]] = []
         low = 0
         for i in [*self.wide, len(self.plan.nodes)]:
@@ -104,7 +105,7 @@ class KernelSweeps:
             if i < len(self.plan.nodes):
                 bounds.append((i, i + 1, True))
             low = i + 1
-        return reversed(bounds) if reverse else iter(bounds)
+        return bounds
 
     def _shares(self, node: int) -> list[tuple[int, int]]:
         """Return the rows of a wide node, split evenly."""
