@@ -77,7 +77,7 @@ class Date(WholeGrid):
             return _first_step(bound, step, last=id(bound) in last_of)
 
         high, units = whole_bins(node, fields, lambda bound: _converted(of(bound), STEP_UNITS[step], unit))
-        starts = [_converted(start, unit, STEP_UNITS[step]) for start in units]
+        starts = np.array(units).astype(f"M8[{unit}]").astype(f"M8[{STEP_UNITS[step]}]").astype(np.int64).tolist()
         last = _converted(high + 1, unit, STEP_UNITS[step]) - 1
         if "min" in fields:
             starts[0], last = of(fields["min"]), of(fields["max"])
