@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,12 +20,19 @@ def rows(name: str, **where: Any) -> pd.DataFrame:
         FileNotFoundError: the table was not made yet.
         KeyError: it has no such row.
     """
-    table = pd.read_csv(RESULTS / name)
+    path = RESULTS / name
+    table = _read(path, path.stat().st_mtime_ns)
     for column, value in where.items():
         table = table[table[column] == value]
     if table.empty:
         raise KeyError(f"{name} has no row with {where}.")
     return table
+
+
+@cache
+def _read(path: Path, changed: int) -> pd.DataFrame:
+    """Return a table, which is read once until its file changes; nobody may change what is returned."""
+    return pd.read_csv(path)
 
 
 def by_seed(name: str, column: str, **where: Any) -> list[float]:

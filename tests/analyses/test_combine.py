@@ -11,7 +11,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.inference import combine
 
-TRIALS, TABLES = 3000, 10
+TRIALS, TABLES = 1500, 10
 
 
 class TestFormulas:

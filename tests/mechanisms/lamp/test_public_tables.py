@@ -32,7 +32,7 @@ def shuffled(data):
 
 def error(prior, seed=0, **budget):
     budget = budget or {"rho": 1e-4}
-    result = LAMP(**budget, prior=prior, backend="simulation", records=20_000).fit(PRIVATE, seed=seed, progress=False)
+    result = LAMP(**budget, prior=prior, backend="simulation", records=5000).fit(PRIVATE, seed=seed, progress=False)
     assert result.ledger.remaining / result.ledger.budget < 1e-9
     return workload_error(PRIVATE, result, PAIRS, norm="tv", per="record"), result
 

@@ -202,13 +202,13 @@ def test_pgm_is_closer_than_the_original_on_the_same_measurements():
 
 
 def test_seeds_repeat_and_attributes_need_no_company():
-    mechanism = PrivBayes(epsilon=1.0, delta=0, backend="simulation")
+    mechanism = PrivBayes(epsilon=1.0, delta=0, estimator="original", backend="simulation")
     first, again, other = (mechanism.fit(DATA, seed=seed) for seed in (0, 0, 1))
     assert np.array_equal(first.project("b").values, again.project("b").values)
     assert not np.array_equal(first.project("b").values, other.project("b").values)
-    assert PrivBayes(epsilon=100.0, delta=0, backend="simulation").fit(DATA.select(["b"]), seed=0).details[
-        "parents"
-    ] == {"b": ()}
+    assert PrivBayes(epsilon=100.0, delta=0, estimator="original", backend="simulation").fit(
+        DATA.select(["b"]), seed=0
+    ).details["parents"] == {"b": ()}
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_draws_have_the_density() -> None:
     layout = pg.CliqueVector.zeros(pg.Domain({"a": 2, "b": 2}), [("a", "b")]).layout
     prior = InteractionPrior(scale=0.7, spread=0.4).on(layout, np.zeros(4))
     generator = np.random.default_rng(0)
-    drawn = [drawn_from(prior, generator) for _ in range(4000)]
+    drawn = [drawn_from(prior, generator) for _ in range(1500)]
     scales = np.exp([float(one[1][0]) for one in drawn])
     contrast = np.array([one[0] @ [1, -1, -1, 1] / 4 for one in drawn]) / scales  # each cell's interaction
     grid = np.linspace(-8, 8, 20_001)

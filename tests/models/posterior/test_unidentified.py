@@ -46,7 +46,7 @@ def test_draws_have_the_normal_distribution_of_the_prior_given_all_else(prior) -
     found, generator = Unidentified.of(density), np.random.default_rng(2)
     point = density.start()
     point[: density.cells] += generator.normal(size=density.cells)
-    drawn = np.stack([found.draw(point, generator)[: density.cells] for _ in range(20_000)])
+    drawn = np.stack([found.draw(point, generator)[: density.cells] for _ in range(8000)])
     basis = np.linalg.svd(found.moves.toarray(), full_matrices=False)
     basis = basis[0][:, basis[1] > 1e-9]
     along = found.rows @ basis
