@@ -22,6 +22,10 @@ ROUNDS, ATOMS = 50, 80
 """The numbers of iterations and of atoms for the distribution of shares."""
 COARSER = 1.0
 """The weight of the errors of all coarser levels together, relative to those of codes."""
+COARSEST = 0.25
+"""The least part of an attribute's share for the coarsest level times the number of coarser levels, if precision is
+proportional to the share. The few large counts of that level are read first. A quarter leaves two thirds of their error
+and raises those of all other tables by about 1 % (`experiments.hierarchies`)."""
 PART_ROUNDS, LEAST_PART = 100, 1e-3
 """The number of iterations for the parts of levels, and the smallest part, relative to their sum."""
 LEAST_RATIO = 1e-2
@@ -54,7 +58,8 @@ def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
     whose groups of a level have equal numbers of codes, the l1 error of level j is proportional to
     $n_j \sqrt{m_j / n_j \sum_{l \le j} (n_l - n_{l-1}) / \sum_{k \ge l} m_k s_k}$: level l has $n_l$ groups of
     $m_l$ codes, $n_l - n_{l-1}$ differences inside the groups before, and counts of precision $s_l$. The minimum is
-    found by multiplication with powers of the gradient.
+    found by multiplication with powers of the gradient. The coarsest level has at least a part of
+    `COARSEST` over the number of coarser levels.
 
     Args:
         levels: The branch of each code at each level, from the coarsest, the codes last.
@@ -62,14 +67,22 @@ def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
     """
     groups = np.array([float(labels[-1]) + 1 for labels in levels])
     codes, free, parts = len(levels[-1]) / groups, np.maximum(np.diff(groups, prepend=1.0), 1e-9), np.ones(len(groups))
+    least = COARSEST / max(len(groups) - 1, 1) if power == 1 else 0.0
     weights = np.r_[np.full(len(groups) - 1, COARSER / max(len(groups) - 1, 1)), 1.0]
     for _ in range(PART_ROUNDS):
-        parts /= parts.sum()
+        parts = _with_coarsest(parts / parts.sum(), least)
         known = _from_here(codes * parts**power)
         steepness = weights * codes / np.sqrt(codes / groups * np.cumsum(free / known))
         gradient = codes * power * parts ** (power - 1) * np.cumsum(_from_here(steepness) * free / known**2)
         parts = np.maximum(parts * np.sqrt(gradient / gradient.max()), LEAST_PART)
-    return parts / parts.sum()
+    return _with_coarsest(parts / parts.sum(), least)
+
+
+def _with_coarsest(parts: np.ndarray, least: float) -> np.ndarray:
+    """Return the parts with at least a given part for the coarsest level; the others keep their proportions."""
+    if len(parts) == 1 or parts[0] >= least:
+        return parts
+    return np.r_[least, parts[1:] * ((1 - least) / parts[1:].sum())]
 
 
 def _from_here(values: np.ndarray) -> np.ndarray:
