@@ -186,7 +186,10 @@ class LinkedFit:
 
     def sample_tables(self, *arguments: Any) -> NoReturn:
         """Raise ArgumentError; see `Synthesizer.sample_tables`."""
-        raise ArgumentError("linked tables have no sample_tables; sample() works.")
+        raise ArgumentError(
+            "linked tables have no sample_tables, since a few tables cannot show the error of what was never measured "
+            "within households: `interval` takes functions of the tables, and sample() draws them."
+        )
 
     def computed(self, name: str) -> str:
         """Return what the model calls an attribute: columns that count rows are a number of rows there."""

@@ -53,13 +53,36 @@ def unit_values(
     return found
 
 
-def _called(function: Callable[[Tables], Any], name: str, tables: Tables, root: str, key: str | None) -> np.ndarray:
-    frame = tables[root]
+def returned_by(function: Callable[[Tables], Any], name: str, tables: Tables) -> Any:
+    """Return what a function returns.
+
+    Raises:
+        QueryError: it raises an error.
+    """
     try:
-        returned = function(dict(tables))
+        return function(dict(tables))
     except Exception as error:
         raise QueryError(f"{name} raises {type(error).__name__} on the synthetic tables: {error}") from error
-    found = _aligned(returned, name, frame, root, key)
+
+
+def is_of_units(returned: Any, units: int, key: str | None) -> bool:
+    """Return whether a function means to return a value for each unit: so many, or values with keys."""
+    import narwhals as nw
+
+    column = nw.from_native(returned, allow_series=True, pass_through=True)
+    if isinstance(column, nw.DataFrame | nw.LazyFrame):
+        return True
+    try:
+        size = len(returned)
+    except TypeError:
+        return False
+    named = getattr(getattr(returned, "index", None), "name", None)
+    return size == units or (key is not None and named == key)
+
+
+def _called(function: Callable[[Tables], Any], name: str, tables: Tables, root: str, key: str | None) -> np.ndarray:
+    frame = tables[root]
+    found = _aligned(returned_by(function, name, tables), name, frame, root, key)
     if found.ndim != 1 or len(found) != len(frame):
         shape = "a single value" if found.ndim == 0 else f"an array of shape {found.shape}"
         raise QueryError(

@@ -10,16 +10,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from pgmest.data.linked import LinkedDataset
+from pgmest.data.linked import LinkedDataset, places_of
 from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError, UnknownAttributeError, listed
 from pgmest.mechanisms.linked.questions import full_name
 from pgmest.mechanisms.linked.result import LinkedResult
+from pgmest.models.intervals import check_level
 from pgmest.queries.levels import named_levels
 from pgmest.schema.given import read_given
 from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.synthesizer.how_many import HowMany
-from pgmest.synthesizer.unit_values import unit_values
+from pgmest.synthesizer.unit_statistics import Statistic
+from pgmest.synthesizer.unit_values import is_of_units, returned_by, unit_values
 
 MEASURES = ("count", "share", "mean")
 """What is asked about units: how many there are, their share of all, and the mean of an attribute."""
@@ -71,6 +73,12 @@ class WholeUnits:
         """The codes of the synthetic units, without rows that the schema calls impossible."""
         return possible_rows(self.schema, self.result.model, np.random.default_rng(0)).in_order()
 
+    @property
+    def key(self) -> str | None:
+        """The column that tells the units apart; None if there are several such columns."""
+        key = self.schema.parts[self.linked.root].key
+        return key[0] if len(key) == 1 else None
+
     @cached_property
     def tables(self) -> dict[str, Any]:
         """The synthetic units as dataframes."""
@@ -94,6 +102,11 @@ class WholeUnits:
 
         if measure not in MEASURES:
             raise ArgumentError.of("measure", measure, MEASURES)
+        if len(attributes) == 1 and callable(attributes[0]) and measure == "count" and not given:
+            name = _name_of(attributes[0])
+            returned = returned_by(attributes[0], name, self.tables)
+            if not is_of_units(returned, len(self.linked), self.key):
+                return self._statistic(Statistic.of(attributes[0], name, returned), level)
         every = [self.attribute(one) for one in attributes]
         names = [one.name for one in every]
         if len(set(names)) < len(names):
@@ -122,6 +135,27 @@ class WholeUnits:
             while name in columns:
                 name += "_"
             columns[name] = values
+        return nw.from_dict(columns, backend=cast(Any, self.schema.library)).to_native()
+
+    def _statistic(self, asked: Statistic, level: float) -> Any:
+        """Return the values of a function that are no values of units, and their intervals."""
+        import narwhals as nw
+
+        check_level(level)
+        errors = self.result.unit_errors
+        frames = {name: nw.from_native(table, eager_only=True) for name, table in self.tables.items()}
+        places = places_of(errors.pool, len(self.linked))
+        units = {name: places[self.linked.units(name)] for name in frames}
+        rows = {name: np.flatnonzero(own >= 0) for name, own in units.items()}
+        frames = {name: frame[rows[name]] for name, frame in frames.items()}
+        units = {name: units[name][rows[name]] for name in frames}
+
+        def part(inside: np.ndarray) -> dict[str, Any]:
+            return {name: frame[np.flatnonzero(inside[units[name]])].to_native() for name, frame in frames.items()}
+
+        values, low, high = asked.ends(errors, part, level)
+        columns: dict[str, Any] = {"value": list(asked.labels)} if asked.labels else {}
+        columns |= {"estimate": values, "low": low, "high": high}
         return nw.from_dict(columns, backend=cast(Any, self.schema.library)).to_native()
 
     def _answers(
@@ -197,15 +231,14 @@ class WholeUnits:
         )
 
     def _computed(self, function: Callable[[Any], Any]) -> UnitAttribute:
-        name = getattr(function, "__name__", type(function).__name__)
-        key, root = self.schema.parts[self.linked.root].key, self.linked.root
-        values = unit_values(function, name, self.tables, self.some, root, key[0] if len(key) == 1 else None)
+        name = _name_of(function)
+        values = unit_values(function, name, self.tables, self.some, self.linked.root, self.key)
         try:
             labels, codes = np.unique(values, return_inverse=True)
         except TypeError:
             raise QueryError(f"{name} returns values of kinds that cannot be compared: return one kind.") from None
         numbers = None if values.dtype.kind in "UO" else values.astype(np.float64)
-        shown = "value" if name == "<lambda>" else name
+        shown = getattr(function, "__name__", "value").replace("<lambda>", "value")
         return UnitAttribute(shown, codes.ravel(), labels.tolist(), numbers, lambda value: _chosen(values, value))
 
     def _column(self, asked: str) -> UnitAttribute:
@@ -233,6 +266,12 @@ class WholeUnits:
         labels = self.named.labels(level.name, level.size or size)
         weights = lambda value: self.named.weights(level.name, value, size)[base]  # noqa: E731
         return UnitAttribute(asked, codes, labels, numbers, weights)
+
+
+def _name_of(function: Callable[[Any], Any]) -> str:
+    """Return what errors call a function."""
+    name = getattr(function, "__name__", type(function).__name__)
+    return "the function" if name == "<lambda>" else name
 
 
 def _chosen(values: np.ndarray, wanted: Any) -> np.ndarray:

@@ -38,8 +38,8 @@ WORKERS = pg.HowMany("persons", {"work": True}, most=2, name="workers")
 
 def survey() -> dict[str, pd.DataFrame]:
     generator = np.random.default_rng(0)
-    homes = pd.DataFrame({"hid": np.arange(300), "region": generator.choice(["N", "S"], 300)})
-    homes["size"] = generator.integers(4, size=300)
+    homes = pd.DataFrame({"hid": np.arange(200), "region": generator.choice(["N", "S"], 200)})
+    homes["size"] = generator.integers(4, size=200)
     people = pd.DataFrame({"hid": np.repeat(homes["hid"], homes["size"])})
     return {
         "households": homes,
@@ -51,7 +51,7 @@ def survey() -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def fitted() -> pg.Synthesizer:
-    return pg.Synthesizer(epsilon=5.0, backend="simulation").fit(
+    return pg.Synthesizer(epsilon=10.0, backend="simulation").fit(
         survey(), LinkedSchema.parse(SURVEY), seed=0, progress=False
     )
 
@@ -125,7 +125,7 @@ def test_values_may_come_with_keys_in_any_order(fitted: pg.Synthesizer) -> None:
 
 def test_polars_tables_give_polars_answers() -> None:
     tables = {name: pl.from_pandas(table) for name, table in survey().items()}
-    fitted = pg.Synthesizer(epsilon=5.0, backend="simulation").fit(
+    fitted = pg.Synthesizer(epsilon=10.0, backend="simulation").fit(
         tables, LinkedSchema.parse(SURVEY), seed=0, progress=False
     )
 
@@ -146,9 +146,18 @@ def fails(tables: Any) -> Any:
     ("function", "text"),
     [
         (fails, r"fails raises ZeroDivisionError on the synthetic tables: division by zero"),
-        (lambda tables: workers(tables).mean(), "a single value"),
         (lambda tables: np.ones((3, 2)), r"shape \(3, 2\)"),
-        (lambda tables: None, "a single value"),
+        (lambda tables: None, "missing or infinite"),
+        (lambda tables: "some", "returns 'some'"),
+        (lambda tables: workers(tables).sum() / np.float64(0), "a ratio to 0"),
+        (lambda tables: workers(tables).max(), "no single unit changes"),
+        (lambda tables: float((workers(tables) > 9).sum()), "no single unit changes"),
+        (lambda tables: tables["persons"]["age"].median(), "smoothly|no single unit"),
+        (lambda tables: np.random.default_rng().random(), "smoothly"),
+        (lambda tables: len(tables["persons"]) ** 3, "smoothly"),
+        (lambda tables: tables["persons"]["age"].iloc[0], "smoothly|no single unit"),
+        (lambda tables: tables["persons"]["hid"].unique()[:-3], "values without some units"),
+        (lambda tables: np.zeros(5000), "at most"),
         (lambda tables: tables["persons"].groupby("hid")["age"].max(), "no value for"),
         (lambda tables: tables["persons"].set_index("hid")["age"], "no value for"),
         (lambda tables: pd.concat([workers(tables), workers(tables)[:1]]), "[0-9]+ values for the [0-9]+ rows"),
@@ -167,7 +176,8 @@ def fails(tables: Any) -> Any:
         ),
     ],
     ids=[
-        *("raises", "mean", "two columns", "nothing", "not all", "rows of persons", "one twice", "nan", "infinite"),
+        *("raises", "two columns", "nothing", "text", "no ratio", "largest", "none of a kind", "median", "one random"),
+        *("cube", "first", "other length", "too many", "not all", "rows of persons", "one twice", "nan", "infinite"),
         *("a table", "rank", "share", "place", "random", "objects", "lists", "none"),
     ],
 )
@@ -176,6 +186,22 @@ def test_functions_that_give_no_value_of_each_household_are_refused(
 ) -> None:
     with np.errstate(all="ignore"), pytest.raises(QueryError, match=text):
         fitted.interval(function)
+
+
+def test_functions_of_all_tables_have_the_intervals_of_the_sums_that_they_are(fitted: pg.Synthesizer) -> None:
+    share = fitted.interval(lambda tables: (workers(tables) > 0).mean())
+    assert list(share) == ["estimate", "low", "high"]
+    expected = fitted.interval(pg.HowMany("persons", {"work": True}, most=1), measure="share").iloc[1, 1:]
+    assert np.allclose(share.iloc[0], expected.astype(float), atol=0.01)
+    counts = fitted.interval(lambda tables: np.bincount(np.minimum(workers(tables), 2), minlength=3))
+    assert counts["value"].tolist() == [0, 1, 2]
+    assert np.allclose(counts.iloc[:, 1:], fitted.interval(WORKERS).iloc[:, 1:].astype(float))
+    by_work = fitted.interval(lambda tables: tables["persons"].groupby("work")["age"].mean(), level=0.9)
+    assert by_work["value"].tolist() == [False, True]
+    assert (by_work["low"] < by_work["estimate"]).all()
+    ratio = fitted.interval(lambda tables: np.corrcoef(workers(tables), tables["households"]["size"])[0, 1])
+    true = np.corrcoef(workers(survey()), survey()["households"]["size"])[0, 1]
+    assert ratio["low"][0] < true < ratio["high"][0]
 
 
 def test_huge_values_have_finite_intervals(fitted: pg.Synthesizer) -> None:
@@ -235,7 +261,7 @@ def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytes
     monkeypatch.setattr("pgmest.mechanisms.linked.linked_lamp.family_table", noted)
     linked = schema.encode(survey())
     held.append(weakref.ref(linked))
-    fitted = pg.Synthesizer(epsilon=5.0, backend="simulation").fit(linked, schema, seed=0, progress=False)
+    fitted = pg.Synthesizer(epsilon=10.0, backend="simulation").fit(linked, schema, seed=0, progress=False)
     spent = str(fitted.ledger_)
     del linked
     gc.collect()
