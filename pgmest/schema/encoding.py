@@ -35,11 +35,25 @@ NOTICED = 0.01
 """The share of rows without a value from which on a warning says that they count as another value."""
 
 
-def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: bytes | None = None) -> Dataset:
-    """Return a raw table as codes; see `Schema.encode`."""
+def encode(
+    columns: Sequence[SchemaColumn],
+    unit: Unit | None,
+    table: Any,
+    key: bytes | None = None,
+    known: dict[str, Values] | None = None,
+) -> Dataset:
+    """Return a raw table as codes; see `Schema.encode`.
+
+    Args:
+        columns, unit, table, key: as there.
+        known: columns of a dataframe in memory that were read before, to which those that are read now are added.
+    """
     key = checked_key(key)
+    known = {} if known is None else known
     sources = dict.fromkeys(source for column in columns for source in column.sources)
     names = [*sources, *([unit.column] if unit else [])]
+    if names and known.keys() >= set(names):
+        return _dataset(columns, unit, iter([known]), key)
     if is_file(table):
         try:
             return _dataset(columns, unit, read_pieces(table, names), key)
@@ -48,7 +62,8 @@ def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: 
     lazy = lazy_frame(table, names)
     if lazy is not None:
         return _lazy_dataset(columns, unit, lazy, key)
-    return _dataset(columns, unit, iter([read_values(table, names)]), key)
+    known.update(read_values(table, names))
+    return _dataset(columns, unit, iter([known]), key)
 
 
 def _dataset(

@@ -12,6 +12,7 @@ from typing import Any
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.lazy_dataset import LazyDataset
+from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, SchemaError, listed
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
@@ -31,11 +32,13 @@ class RawTable(Dataset):
         table: a dataframe or a file.
         unit: whose rows are bounded, as for the schema.
         key: of the choice among a person's rows.
+        known: the columns of a dataframe that earlier codings have read.
     """
 
     table: Any = field(kw_only=True)
     unit: Unit | None = field(kw_only=True)
     key: bytes = field(kw_only=True)
+    known: dict[str, Values] = field(kw_only=True, default_factory=dict)
 
     @classmethod
     def of(cls, table: Any, schema: Schema, key: bytes | None = None) -> RawTable:
@@ -65,7 +68,7 @@ class RawTable(Dataset):
 
     def coded(self, columns: Sequence[SchemaColumn]) -> Dataset:
         """Return the records as codes of these columns."""
-        return encode(columns, self.unit, self.table, self.key)
+        return encode(columns, self.unit, self.table, self.key, self.known)
 
     def __repr__(self) -> str:
         return "RawTable(not coded yet)"
