@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 from numbers import Real
 from typing import Any, Self, TypeGuard
 
@@ -73,7 +74,7 @@ class Budget:
                 raise ArgumentError.of(field.name, amount, "a finite number of at least 0")
             object.__setattr__(self, field.name, float(amount))
 
-    @property
+    @cached_property
     def exact(self) -> tuple[Fraction, ...]:
         """The amounts as exact fractions: (epsilon,), (rho,), (mu^2,) or (epsilon, delta)."""
         return tuple(Fraction(getattr(self, field.name)) for field in fields(self))
@@ -320,7 +321,7 @@ def is_pure(budget: Budget) -> TypeGuard[Epsilon | ApproxDP]:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return type(value) in (float, int) or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 def check_delta(delta: float) -> None:

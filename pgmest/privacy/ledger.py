@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -332,7 +332,7 @@ class Ledger(Statement, OneProcess):
 
 def amounts(budget: Budget) -> dict[str, Any]:
     """Return a budget as JSON values: its type and its amounts."""
-    return {"type": type(budget).__name__, **vars(budget)}
+    return {"type": type(budget).__name__, **asdict(budget)}
 
 
 def budget_of(values: Mapping[str, Any]) -> Budget:

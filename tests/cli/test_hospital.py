@@ -131,6 +131,7 @@ def made(folder):
     return ["synthesize", *table, *TRIAL, *files, "--overwrite"]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_synthesize_compare_and_report_say_what_is_true(folder, made, capsys):
     pytest.importorskip("matplotlib")
     text = printed(made, capsys)
@@ -187,6 +188,7 @@ def test_synthesize_compare_and_report_say_what_is_true(folder, made, capsys):
     assert not re.search(r"P\d{6}", page)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_an_impatient_user_publishes_no_identifier(tmp_path, capsys):
     """All marks of the draft are deleted unread; the visits have three identifiers, under names that say little."""
     rng = np.random.default_rng(1)

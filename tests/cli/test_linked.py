@@ -61,6 +61,7 @@ def test_info_says_how_the_tables_hang_together(folder, capsys):
     assert json.loads(out)["tables"]["persons"]["within"][0] == "exactly: {role: head, count: 1}"
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_tables_are_compared_with_a_folder_of_others(folder, capsys):
     (folder / "other").mkdir()
     frames = survey_of(60)
@@ -90,6 +91,7 @@ def synthesize(folder, *further):
 TRIAL = ["--insecure-simulation", "--seed", "0"]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     files = ["--report", "report.html", "--owner-report", "PRIVATE.html", "--spent", "spent.json", "--model", "models"]

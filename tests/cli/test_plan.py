@@ -70,6 +70,7 @@ def test_the_plan_says_what_would_be_lost_before_anything_is_spent(run):
         assert help_text in text.split("What would help:")[1]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_plan_for_what_matters_and_the_run_agree(run, folder):
     wanted = ("--matters", "age,readmitted", "--matters", "postal,code")
     options = ("--epsilon", "1", *wanted)

@@ -397,7 +397,7 @@ def test_audit_does_not_contradict_a_private_mechanism(capsys):
 
 
 def test_audit_of_the_secure_noise(capsys):
-    options = ["--mechanism", "independent", "--rho", "2", "--trials", "200", "--exact-noise"]
+    options = ["--mechanism", "independent", "--rho", "2", "--trials", "100", "--exact-noise"]
     assert main(["audit", *options]) == 0
     assert "The claim is not contradicted." in capsys.readouterr().out
 

@@ -62,6 +62,7 @@ def read(path) -> Reader:
     return reader
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_measured_and_modeled_tables_are_told_apart(tmp_path):
     public = read(report(None, MODEL, out=tmp_path / "p.html"))
     assert "Which dependences were kept" in public.headings
@@ -123,6 +124,7 @@ def test_the_owners_page(tmp_path):
     assert pyplot.get_fignums() == before
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_records_without_a_holdout(tmp_path):
     found = read(report(REAL, MODEL.sample(seed=0), out=tmp_path / "r.html"))
     assert "synthetic records of about" in found.text
@@ -130,6 +132,7 @@ def test_records_without_a_holdout(tmp_path):
     assert "occur in the release with exactly the same values" in found.text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_copy_is_reported(tmp_path):
     wide = pg.Domain({"<b>age</b>": 90, "$pay$": 90, "sex": 2})
     rng = np.random.default_rng(0)
@@ -140,6 +143,7 @@ def test_a_copy_is_reported(tmp_path):
     assert "more than chance explains: find the reason" in found.text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_margins_say_how_far_off_counts_are_and_which_tables_rest_on_the_model(tmp_path):
     found = read(report(None, MODEL, out=tmp_path / "p.html"))
     assert "How far off a count may be" in found.headings
@@ -266,6 +270,7 @@ def test_a_schema_of_other_attributes_is_refused(tmp_path):
 # -- the raw table ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_owners_page_begins_with_what_the_schema_made_of_the_raw_table(tmp_path):
     import pandas as pd
 

@@ -167,7 +167,7 @@ def test_mu_of_a_gaussian_is_seen_and_not_exceeded(backend):
     private = privacy_loss(
         lambda curator: curator.measure(("a", "b"), curator.budget), FEW, ADDED, GDP(4.0), backend=backend
     )
-    report = audit(private, FEW, ADDED, trials=2000, confidence=0.98, threshold=0.0)
+    report = audit(private, FEW, ADDED, trials=1200, confidence=0.98, threshold=0.0)
     assert 0.85 * 2.0 < report.mu <= 2.0 * 1.01
     assert not report.contradicts(GDP(4.0 * 1.02))
     assert report.contradicts(GDP(2.0))

@@ -181,7 +181,7 @@ def test_an_audit_of_weighted_counts_finds_no_more_than_the_charge():
         curator = Curator(data, Rho(0.5), backend="simulation", seed=seed)
         return float(curator.measure(("sex", "w"), Rho(0.5), query).values[0])
 
-    report = audit(total, one, two, trials=2000, delta=1e-3, claim=Rho(0.5))
+    report = audit(total, one, two, trials=1000, delta=1e-3, claim=Rho(0.5))
     assert not report.contradicts(Rho(0.5))
     assert report.rho > 0.1
 

@@ -216,6 +216,7 @@ def test_the_unit_is_said_in_words():
     assert "that such a unit is in the tables by a factor of at most 2.72" in str(statement)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_reports(fitted, tmp_path):
     page = fitted.report(tmp_path / "report.html").read_text()
     for text in ("exactly: {role: head, count: 1}", "What the release says about persons", "number of persons"):
@@ -251,6 +252,7 @@ def test_intervals_have_labels_and_count_rows_of_one_table():
         synthesizer.interval("role", table="visits")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_report_says_how_far_off_counts_of_both_tables_may_be(tmp_path):
     synthesizer = pg.Synthesizer(epsilon=10.0, backend="simulation").fit(survey_of(200), SURVEY_SCHEMA, seed=0)
     text = synthesizer.report(tmp_path / "report.html").read_text()

@@ -170,6 +170,7 @@ def test_mechanisms_that_measure_queries_exclude_the_impossible_too():
     assert not ((table["age"] < 20) & table["married"]).any()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_pages(tmp_path):
     pytest.importorskip("matplotlib")
     made = synthesizer("independent").fit(people(100), SCHEMA, seed=0)

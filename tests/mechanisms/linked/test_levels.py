@@ -90,6 +90,7 @@ SCHEMA["tables"]["homes"]["columns"]["area"]["hierarchy"] = {"prefixes": [1], "n
 SCHEMA["tables"]["persons"]["columns"]["work"]["hierarchy"] = {"prefixes": [1], "names": ["sector"]}
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_schema_of_linked_tables_answers_and_reports_by_level(tmp_path):
     pd, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
     pytest.importorskip("matplotlib").use("Agg")
