@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 
 from experiments.households.designs import DESIGNS
-from experiments.households.report import write
-from experiments.households.runs import KEPT, Run, measure
+from experiments.households.report import HEAD, write
+from experiments.households.runs import KEPT, Run, measured
 from experiments.households.tables import NAMES
 from experiments.kept_runs import add_options, made_by, wanted
 
@@ -26,9 +26,9 @@ def main() -> None:
     options = parser.parse_args()
     seeds = {design: range(MORE_SEEDS.get(design, SEEDS)) for design in DESIGNS}
     runs = [Run(t, d, e, s) for d in DESIGNS for s in seeds[d] for t in NAMES for e in EPSILONS]
-    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measure, options.workers):
+    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measured, options.workers):
         print(", ".join(f"{name} {row[name]:.3f}" for name in ("size", "person", "within")), flush=True)
-    write(KEPT.table(runs))
+    write(KEPT.table(runs), KEPT.name, HEAD)
 
 
 if __name__ == "__main__":

@@ -48,11 +48,17 @@ BEHIND = 1.05
 TITLES = ("size", "household", "person", "between", "within", "someone", "how many")
 
 
-def write(rows: pd.DataFrame) -> None:
-    """Write the rows, and the report of them."""
+def write(rows: pd.DataFrame, name: str, head: str) -> None:
+    """Write the rows, and the report of them.
+
+    Args:
+        rows: the rows.
+        name: the name of the files.
+        head: the text before the tables.
+    """
     if rows.empty:
         return
-    rows.sort_values(["table", "design", "epsilon", "seed"]).to_csv(RESULTS / "households.csv", index=False)
+    rows.sort_values(["table", "design", "epsilon", "seed"]).to_csv(RESULTS / f"{name}.csv", index=False)
     grouped = rows.groupby(["table", "epsilon", "design"])
     means = grouped[[*CLASSES, "seconds"]].mean()
     seeds, errors = grouped.size(), grouped[list(CLASSES)].sem()
@@ -60,7 +66,7 @@ def write(rows: pd.DataFrame) -> None:
     asked = {key[:2] for key in means.index}
     quoted = quoted[[key not in means.index and key[:2] in asked for key in quoted.index]]
     both = pd.concat([means, quoted])
-    lines = [HEAD, "| table, epsilon | design | " + " | ".join(TITLES) + " | seconds | seeds | relative |"]
+    lines = [head, "| table, epsilon | design | " + " | ".join(TITLES) + " | seconds | seeds | relative |"]
     lines.append("|---|---|" + "---:|" * (len(TITLES) + 3))
     for (table, epsilon), group in both.groupby(level=[0, 1]):
         found = group.droplevel([0, 1])
@@ -70,7 +76,7 @@ def write(rows: pd.DataFrame) -> None:
             spread = errors.loc[key] if key in means.index else None
             lines.append(_line(f"{table}, {epsilon:g}", design, found, spread, number))
     lines += ["", *_summary(both), "", *_behind(both, errors), "", *_triples(rows)]
-    (RESULTS / "households.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _line(head: str, design: str, found: pd.DataFrame, spread: pd.Series | None, seeds: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.households.designs import DESIGNS
 from experiments.households.tables import errors, load
 from experiments.kept_runs import KeptRuns
+from pgmest.mechanisms.linked.families import Families
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,13 @@ class Run:
 KEPT = KeptRuns("households", Run)
 
 
-def measure(run: Run) -> dict[str, Any]:
-    """Make linked tables by a design; keep their errors and processor seconds."""
-    true = load(run.table)
+def measured(run: Run) -> dict[str, Any]:
+    """Make linked tables like those of a file by a design; keep their errors and processor seconds."""
+    return measure(run, load(run.table), KEPT)
+
+
+def measure(run: Run, true: Families, kept: KeptRuns) -> dict[str, Any]:
+    """Make linked tables like true ones by a design; keep their errors and processor seconds."""
     start = time.process_time()
     made = DESIGNS[run.design](true, run.epsilon, run.seed)
-    return KEPT.keep(run, {**errors(true, made), "seconds": time.process_time() - start})
+    return kept.keep(run, {**errors(true, made), "seconds": time.process_time() - start})

@@ -47,7 +47,9 @@ def as_linked(families: Families) -> LinkedDataset:
     layout = families.layout
     above = families.parents[:, :-1]
     root = Dataset.from_codes(list(above.T) if above.shape[1] else above, layout.parent)
-    hung = LinkedTable(Dataset.from_codes(families.children, layout.child), "households", families.owners, 8)
+    hung = LinkedTable(
+        Dataset.from_codes(families.children, layout.child), "households", families.owners, layout.at_most
+    )
     return LinkedDataset({"households": LinkedTable(root), "persons": hung})
 
 

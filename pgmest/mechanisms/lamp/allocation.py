@@ -5,7 +5,7 @@ Errors are l1 distances in counts. A share is a fraction of the whole budget.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -99,6 +99,22 @@ class ItemErrors:
         if not mean > 0:
             return self
         return replace(self, importance=self.importance * (1 + weight * strongest / mean))
+
+    def inside_of(self, names: Container[str], other: bool = False) -> ItemErrors:
+        """Return the items all of whose attributes are among these, or the other items."""
+        outside = np.array([*(not all(name in names for name in part) for part in self.parts), False])
+        rows = np.flatnonzero(outside[self.inside].any(axis=1) == other)
+        place = {int(row): at for at, row in enumerate(rows)}
+        views = tuple((place[row], column, key) for row, column, key in self.views if row in place)
+        return replace(
+            self, inside=self.inside[rows], seen=self.seen[rows], views=views, importance=self.importance[rows]
+        )
+
+    def expected(self, candidates: Sequence[CandidateMarginal], shares: Sequence[float]) -> float:
+        """Return the weighted sum of all items' errors, if each candidate gets its share."""
+        own, scale = self.placed(candidates)
+        errors = [np.interp(s, SHARE_GRID, c.errors) for c, s in zip(candidates, shares, strict=True)]
+        return float(self.importance @ np.sqrt(np.square(scale * np.array(errors)[own]).sum(axis=1)))
 
     def placed(self, candidates: Sequence[CandidateMarginal]) -> tuple[np.ndarray, np.ndarray]:
         """Return the position of the candidate of each entry of `inside`, and its coefficient c (or 0)."""

@@ -13,7 +13,7 @@ from pgmest._base.stages import rounds_in_time
 from pgmest.errors import SpendTooSmall, TotalError
 from pgmest.mechanisms.held_records import known_tables
 from pgmest.mechanisms.invariants import possible_total
-from pgmest.mechanisms.lamp.allocation import ItemErrors, allocate, select_candidates
+from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
 from pgmest.mechanisms.lamp.answers import counts_all, grouping_query, least_total
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import (
@@ -166,11 +166,14 @@ class Rounds(ScoredRounds):
 
     def _allocate(self, number: int, candidates: Sequence[CandidateMarginal], share: float) -> None:
         """Measure all candidates that get a part of a share of the budget."""
-        shares = allocate(candidates, self.workload_sensitivity.item_errors, share)
-        self._measure(
-            number, {c.clique: (c, float(part)) for c, part in zip(candidates, shares, strict=True) if part > 0}, share
-        )
+        self._measure(number, self._planned(candidates, self.workload_sensitivity.item_errors, share, 0.0), share)
         self.evidence = self._evidence()
+
+    def _planned(
+        self, candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, share: float, least: float
+    ) -> dict[Clique, tuple[CandidateMarginal, float]]:
+        """Return the candidates to measure with a share of the budget, each with its part, as `select_candidates`."""
+        return select_candidates(candidates, item_errors, share, least)
 
     def _run_round(self, number: int) -> None:
         """Score, allocate and measure."""
@@ -182,7 +185,7 @@ class Rounds(ScoredRounds):
         if left < LEAST_SHARE:
             return
         candidates = [*self._one_way_candidates(), *self._table_candidates()]
-        plan = select_candidates(candidates, self._item_errors(), left, self.mechanism.min_error_reduction)
+        plan = self._planned(candidates, self._item_errors(), left, self.mechanism.min_error_reduction)
         chosen = plan if last else self._strongest(plan, tree=number == 1)
         if chosen:
             self._measure(number, chosen, left if last else min(left, sum(share for _, share in chosen.values())))

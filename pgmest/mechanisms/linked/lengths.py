@@ -14,6 +14,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.linked.families import MEMBER, OTHER, Families, Layout
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
+from pgmest.mechanisms.linked.pairing import MOST_ALL, NEAR
 from pgmest.privacy.requests import UnitVector
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
@@ -29,6 +30,9 @@ On three tables of households the first is 0.5 to 1, the second 0.1 to 0.25 wher
 CUT_SPREAD = 0.4
 """The error of the same ratio, relative to its spread between cells, in families between rounds: they fit fewer answers
 than those of the result, where it is `RATIO_SPREAD`."""
+UNKNOWN = 0.5
+"""The argument `unknown` of `best_cut` if the budget is small: few tables of two children are measured then, and the
+families between rounds do not know how alike children are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +173,13 @@ def measured(
 
 
 def best_cut(
-    layout: Layout, clique: Clique, groups: tuple[np.ndarray, ...], families: Families, scale: float, stddev: float
+    layout: Layout,
+    clique: Clique,
+    groups: tuple[np.ndarray, ...],
+    families: Families,
+    scale: float,
+    stddev: float,
+    unknown: float = 0.0,
 ) -> float:
     """Return the length to which the counts of a family are cut that makes the expected error smallest.
 
@@ -182,6 +192,8 @@ def best_cut(
         families: the families of a model.
         scale: the estimated number of families of the data, relative to these.
         stddev: the standard deviation of the noise of unit vectors.
+        unknown: the least spread of the ratios, relative to their range between families of children who are all alike
+            and all different.
     """
     across, there = layout.is_across(clique), _there(layout, clique, groups)
     wanted = families.tables(clique, groups)[1][there] if across else families.counts(clique, groups)
@@ -193,12 +205,37 @@ def best_cut(
         usual = float(wanted.sum()) / whole if whole > 0 else 1.0
         ratio = (wanted + USUAL * usual) / (lengths + USUAL)
         spread = math.sqrt(float((lengths * np.square(ratio / usual - 1)).sum()) / max(whole, 1e-9))
+        spread = max(spread, unknown * ratio_range(families, clique, layout.are_alike(clique, groups), cut))
         noise = stddev * ratio
         noise = noise * wanted / np.maximum(np.hypot(noise, wanted), 1e-9)
         error = float(np.hypot(noise, CUT_SPREAD * spread * wanted).sum())
         if error < least:
             best, least = cut, error
     return best
+
+
+def ratio_range(families: Families, clique: Clique, alike: bool, cut: float) -> float:
+    """Return how much larger the ratio of what is wanted to lengths is if the children of each family are all alike
+    than if they are all different.
+
+    Args:
+        families: the families, of which only the sizes are used.
+        clique: the table.
+        alike: whether it is about the same attribute of two children in any order.
+        cut: the length to which families are cut.
+    """
+    layout, across = families.layout, families.layout.is_across(clique)
+    sizes = families.sizes[families.sizes > across].astype(np.float64)
+    if not across:
+        weight, cells = 1.0, sizes
+    elif layout.ordered:
+        weight, cells = 1 / sizes, sizes - 1
+    else:
+        partners = np.where(sizes <= MOST_ALL, sizes - 1, 2 * NEAR) if len(clique) > 1 else 1.0
+        weight, cells = 1 / (sizes * partners), sizes * partners / (2 if alike else 1)
+    norms = weight * np.sqrt(cells), weight * cells
+    different, same = (float((weight * cells / np.maximum(cut, norm)).sum()) for norm in norms)
+    return different / same - 1 if same > 0 else 0.0
 
 
 def _cuts(layout: Layout, across: bool, alike: bool) -> list[float]:

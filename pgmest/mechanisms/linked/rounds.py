@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
 from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal, NoiseModel
@@ -15,13 +16,15 @@ from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
-from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
-from pgmest.mechanisms.lamp.small_budgets import is_small
+from pgmest.mechanisms.lamp.rounds import LEAST_SHARE, Rounds, evidence_of
+from pgmest.mechanisms.lamp.scorer import Scorer
+from pgmest.mechanisms.lamp.small_budgets import AGAIN, selections
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
-from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut, measured, vector_of
+from pgmest.mechanisms.linked.lengths import UNKNOWN, MeasuredLengths, best_cut, measured, vector_of
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers, best_cut_of_numbers, measured_numbers, numbers_of
 from pgmest.mechanisms.linked.pairing import MOST_ALL
+from pgmest.mechanisms.linked.parts import ALONE, Plan, share_of_parents
 from pgmest.mechanisms.linked.search import Target
 from pgmest.mechanisms.linked.twins import TwinTables, twin_tables
 from pgmest.mechanisms.linked.workload import family_workload
@@ -150,7 +153,7 @@ class LinkedRounds(Rounds):
             generator: the generator for the first model.
             possible: the impossible combinations, if there are any.
         """
-        above, demand = NoiseModel.of(curator.budget, curator.neighbors), _demand(layout, small=False)
+        above, demand = NoiseModel.of(curator.budget, curator.neighbors), _demand(layout)
         state = cls(mechanism, curator, demand, replace(above, most_contrasted=1), possible=possible)
         state.linked, state.make, state.above = LinkedEvidence(layout, curator, possible=possible), make, above
         first = InitialMeasurements.of(curator.domain, demand, state.noise_model, mechanism.first_share, False)
@@ -174,8 +177,6 @@ class LinkedRounds(Rounds):
         return is_pure(self.curator.budget)
 
     def spend_all(self) -> None:
-        if self.pairs and is_small(self._scorer.stddev(self.pairs), self.evidence.total):
-            self.demand = _demand(self.linked.layout, small=True)
         if self.pairs and self._numbered:
             self._measure_numbers()
         super().spend_all()
@@ -235,9 +236,49 @@ class LinkedRounds(Rounds):
         ratio = float(averages[present].sum()) / whole if whole > 0 else 1.0
         return replace(self.noise_model, whole=self.noise_model.whole * min(ratio, 1.0) ** 2)
 
+    def _planned(
+        self, candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, share: float, least: float
+    ) -> Plan:
+        """Return the plan of tables of parents, with the share that they need, and that of all others."""
+        parents = self.linked.layout.parents
+        above, below = self._of_parents(candidates), self._of_parents(candidates, other=True)
+        part = min(share, self._needed(above, item_errors, least)) if below else share
+        plan = select_candidates(above, item_errors.inside_of(parents), part, least) if above and part > 0 else {}
+        if below and part < share:
+            plan |= select_candidates(below, item_errors.inside_of(parents, other=True), share - part, least)
+        return plan
+
+    def _of_parents(self, candidates: Iterable[CandidateMarginal], other: bool = False) -> list[CandidateMarginal]:
+        """Return the tables of parents among candidates, or the others."""
+        return [candidate for candidate in candidates if self.linked.layout.is_above(candidate.clique) != other]
+
+    def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
+        """Return the scorer and the tables of the pairs to score: those that matter by themselves are not selected.
+
+        The attributes of parents can have hundreds of pairs, and two of a child a single one, which matters as much as
+        these together. A pair is scored without selection if it has the importance of an average selection.
+        """
+        number = selections(len(expected), len(self.demand.attributes))
+        least = sum(self.demand.pairs.values()) / max(1, number or 1)
+        alone = {pair: table for pair, table in expected.items() if number and self.demand.pairs[pair] >= least}
+        scorer, found = super()._screened(scorer, {pair: expected[pair] for pair in expected if pair not in alone})
+        return scorer, {**found, **alone}
+
+    def _needed(self, above: Sequence[CandidateMarginal], item_errors: ItemErrors, least: float) -> float:
+        """Return the share that tables of parents need beside what they have had."""
+        layout = self.linked.layout
+        spent = sum(one.share for one in self.measured_marginals if layout.is_above(one.clique))
+        alone = ALONE * (1 - self._scoring_share) - spent
+        return share_of_parents(above, item_errors.inside_of(layout.parents), alone, least)
+
     def _measure_one_way_again(self) -> None:
+        """Measure those of parents again, with a part of what all tables of parents get."""
         before = self.levels
-        super()._measure_one_way_again()
+        self._update_sensitivity()
+        above = self._of_parents(self._one_way_candidates())
+        share = AGAIN * self._needed(above, self.workload_sensitivity.item_errors, 0.0)
+        if share > LEAST_SHARE:
+            self._allocate(0, above, share)
         fixed = {name for clique in self.level_of for name in clique}
         self.levels = {name: before[name] if name in fixed else self._nested(name) for name in before}
 
@@ -278,7 +319,7 @@ class LinkedRounds(Rounds):
             return 0.0
         scale = self.evidence.total / max(1, len(families.sizes))
         stddev = float(self.above.precision(share)) ** -0.5
-        return best_cut(self.linked.layout, clique, groups, families, scale, stddev)
+        return best_cut(self.linked.layout, clique, groups, families, scale, stddev, UNKNOWN * self.small_budget)
 
     def _answers(
         self,
@@ -317,8 +358,8 @@ class LinkedRounds(Rounds):
         return stddevs
 
 
-def _demand(layout: Layout, small: bool) -> WorkloadDemand:
-    weights = family_workload(layout, small)
+def _demand(layout: Layout) -> WorkloadDemand:
+    weights = family_workload(layout)
     return WorkloadDemand.of(layout.domain, marginals(list(weights), weights=list(weights.values())))
 
 

@@ -10,11 +10,10 @@ from pgmest.tables.domain import Clique
 
 MOST_CELLS = 20_000_000
 """The most cells of all tables of pairs together, each of which a run keeps in memory several times."""
-IMPORTANCE = {"number": 2.0, "above": 7.0, "between": 1.0, "inside": 1.5, "across": 0.8}
+IMPORTANCE = {"number": 0.3, "above": 1.0, "between": 1.0, "inside": 1.5, "across": 0.8}
 """The importance of the number of children, and of all tables together of a parent, of a parent and a child, of a
-child, and of two children. The only table of a parent without attributes is the number of children."""
-SMALL_BUDGET = {"number": 2.0, "above": 2.0, "between": 1.0, "inside": 1.0, "across": 1.0}
-"""The importance if the budget is small (`pgmest.mechanisms.lamp.small_budgets`): few tables are measured then."""
+child, and of two children. How much of the budget is for parents does not depend on it (`parts`). The only table of a
+parent without attributes is the number of children."""
 
 
 def check_size(layout: Layout) -> None:
@@ -30,7 +29,7 @@ def check_size(layout: Layout) -> None:
         )
 
 
-def family_workload(layout: Layout, small: bool = False) -> dict[Clique, float]:
+def family_workload(layout: Layout) -> dict[Clique, float]:
     """Return the weight of each table of a workload; the tables of a kind have equal weights.
 
     Of a pair of different attributes of two children without an order only one table is asked for, since that of the
@@ -51,8 +50,8 @@ def family_workload(layout: Layout, small: bool = False) -> dict[Clique, float]:
             (one, other) for place, one in enumerate(names) for other in others[0 if layout.ordered else place :]
         ],
     }
-    importance, found = SMALL_BUDGET if small else IMPORTANCE, dict[Clique, float]()
+    found = dict[Clique, float]()
     for kind, cliques in kinds.items():
         for clique in cliques:
-            found[clique] = found.get(clique, 0.0) + importance[kind] / len(cliques)
+            found[clique] = found.get(clique, 0.0) + IMPORTANCE[kind] / len(cliques)
     return found

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmest.mechanisms.linked.families import OTHER, Families, Layout, shares
-from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut
+from pgmest.mechanisms.linked.lengths import MeasuredLengths, best_cut, ratio_range
 from pgmest.mechanisms.linked.numbers import best_cut_of_numbers
 from pgmest.mechanisms.linked.pairing import MOST_ALL, NEAR
 from pgmest.mechanisms.linked.search import without_absent
@@ -141,6 +141,32 @@ def test_longer_cuts_are_chosen_where_there_is_less_noise() -> None:
         assert cuts[-1] < cuts[0]
     numbers = [best_cut_of_numbers(families.layout, "persons.a", families, 1.0, stddev) for stddev in (1e-3, 1e3)]
     assert numbers[0] > numbers[1]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_cuts_are_no_shorter_if_it_is_unknown_how_alike_children_are(ordered: bool) -> None:
+    families = random_families(np.random.default_rng(0), 400, 4, ordered)
+    for clique in all_cliques(families.layout):
+        groups = tuple(np.arange(families.layout.domain[name]) for name in clique)
+        cuts = [best_cut(families.layout, clique, groups, families, 1.0, 30.0, unknown) for unknown in (0.0, 0.5, 9.0)]
+        assert cuts == sorted(cuts)
+        assert cuts[0] < cuts[-1]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("cut", [0.0, 0.02, 0.2, 1.0, 2.0])
+def test_the_range_of_ratios_is_that_of_families_alike_and_different(cut: float, ordered: bool) -> None:
+    sizes = np.array([0, 1, 2, 2, 3, 5, 14])
+    codes = np.arange(sizes.sum())
+    layout = Layout(Domain({}), Domain({"a": len(codes), "b": len(codes)}), ("households", "persons"), 14, ordered)
+    different, same = (Families(layout, sizes[:, None], np.stack([part, part], axis=1)) for part in (codes, 0 * codes))
+    a, b = layout.members
+    for clique in ((a,), (a, b), (layout.others[0],), (a, layout.others[0]), (a, layout.others[1])):
+        groups = tuple(np.arange(layout.domain[name]) for name in clique)
+        alike = layout.are_alike(clique, groups)
+        sums = [families.tables(clique, groups, cut)[0] for families in (different, same)]
+        sums = [(np.triu(table) if alike else table).sum() for table in sums]
+        assert ratio_range(same, clique, alike, cut) == pytest.approx(sums[0] / sums[1] - 1, abs=1e-6)
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -1,0 +1,114 @@
+"""python -m experiments.households.worlds [--only PATTERN] [--fresh] [--report] [--workers N]: on generated households.
+
+LinkedLAMP beside two other designs on households that are made by a rule, and for which nothing was chosen. Earlier
+runs are reused (`experiments.kept_runs`). The tables go to experiments/results/household_worlds.{csv,md}. Set
+OPENBLAS_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.households.report import write
+from experiments.households.runs import Run, measure
+from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
+from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.tables.domain import Domain
+
+CLASSES, ROLES, ALIKE, SPREAD = 4, 3, 0.3, 1.5
+EPSILONS, DESIGNS, SEEDS = (0.3, 1.0, 3.0, 10.0), ("linked", "pair", "independent"), 2
+HEAD = """# Linked tables: generated households
+
+`python -m experiments.households.worlds` makes this table: LinkedLAMP on households that are made by a rule, beside two
+of the designs of [Linked tables](households.md), with the same measure; errors in thousandths, two seeds each. No
+constant was chosen on them. Each household has one of four hidden kinds, each person one of three hidden roles (the
+first, the second, all others). The codes of a household's attributes depend on its kind, those of a person on kind and
+role: their shares are exponentials of normal numbers with a standard deviation of 1.5. A code of a person is that of
+the first person with probability 0.3.
+
+- *bare*: 3,000 households without attributes, five attributes of a person, 1 to 8 persons (Poisson).
+- *homes*: 5,000 households with twelve attributes of 2 to 9 codes, two of a person, 1 to 8 persons (Poisson).
+- *tail*: 4,000 households with two attributes, three of a person, 1 to 30 persons with a heavy tail (Pareto, 1.3).
+- *few*: 300 households with three attributes, four of a person, 1 to 6 persons (Poisson).
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    """The rule of a table of households.
+
+    Attributes:
+        households: the number of households.
+        above, below: the numbers of codes of the attributes of a household, and of a person.
+        at_most: the largest number of persons.
+        tail: the exponent of the Pareto distribution of numbers of persons; None for Poisson.
+    """
+
+    households: int
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+    at_most: int
+    tail: float | None = None
+
+    def families(self) -> Families:
+        """Return the households."""
+        rng = np.random.default_rng(0)
+        kind = rng.choice(CLASSES, self.households, p=[0.4, 0.3, 0.2, 0.1])
+        if self.tail is None:
+            sizes = 1 + rng.poisson(np.array([0.3, 1.2, 2.0, 3.0])[kind])
+        else:
+            sizes = np.floor((1 + 0.2 * kind) * (1 + rng.pareto(self.tail, self.households)))
+        sizes = np.minimum(sizes, self.at_most).astype(np.int64)
+        owners = np.repeat(np.arange(self.households), sizes)
+        first = np.cumsum(sizes) - sizes
+        role = np.minimum(np.arange(len(owners)) - first[owners], ROLES - 1)
+        above = [_drawn(rng, kind, CLASSES, codes) for codes in self.above]
+        below = []
+        for codes in self.below:
+            own = _drawn(rng, kind[owners] * ROLES + role, CLASSES * ROLES, codes)
+            below.append(np.where(rng.random(len(own)) < ALIKE, own[first][owners], own))
+        homes, persons = (
+            Domain({f"{letter}{place}": size for place, size in enumerate(codes)})
+            for letter, codes in (("h", self.above), ("p", self.below))
+        )
+        layout = Layout(homes, persons, ("households", "persons"), self.at_most)
+        return Families(layout, np.stack([*above, sizes], axis=1), np.stack(below, axis=1))
+
+
+WORLDS = {
+    "bare": World(3_000, (), (12, 2, 6, 4, 3), 8),
+    "homes": World(5_000, (2, 3, 4, 5, 6, 9, 2, 3, 4, 5, 6, 9), (8, 3), 8),
+    "tail": World(4_000, (6, 3), (10, 2, 5), 30, tail=1.3),
+    "few": World(300, (4, 3, 5), (8, 2, 4, 3), 6),
+}
+KEPT = KeptRuns("household_worlds", Run)
+
+
+def main() -> None:
+    """Measure what is missing, and write the report."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.households.worlds", description=__doc__)
+    add_options(parser, "linked-bare-1-*")
+    options = parser.parse_args()
+    runs = [Run(w, d, e, s) for d in DESIGNS for w in WORLDS for e in EPSILONS for s in range(SEEDS)]
+    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measured, options.workers):
+        print(", ".join(f"{name} {row[name]:.3f}" for name in ("size", "person", "within")), flush=True)
+    write(KEPT.table(runs), KEPT.name, HEAD)
+
+
+def measured(run: Run) -> dict[str, object]:
+    """Make linked tables by a design; keep their errors and processor seconds."""
+    return measure(run, WORLDS[run.table].families(), KEPT)
+
+
+def _drawn(rng: np.random.Generator, kinds: np.ndarray, number: int, codes: int) -> np.ndarray:
+    """Return a code for each row, drawn from the shares of its kind."""
+    shares = np.exp(SPREAD * rng.standard_normal((number, codes)))
+    ends = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)[kinds]
+    return np.minimum((rng.random(len(kinds))[:, None] > ends).sum(axis=1), codes - 1)
+
+
+if __name__ == "__main__":
+    main()
