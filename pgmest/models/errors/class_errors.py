@@ -196,7 +196,7 @@ class ClassErrorModel(ErrorModel):
         """Return the errors of a one-way marginal over classes."""
         if name in self.labels and name not in self._codes:
             answers, counts = self.codes.about((name,)), self.tables.counts(name)
-            known = (self.tables.total, self.known.total_stddev)
+            known = (self.tables.total, self.known.total_stddev, self.codes.code_errors(name))
             found = CodeErrors.of_classes(answers, self.labels[name], counts, *known) if answers else None
             if found is not None:
                 self._codes[name] = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,12 +86,18 @@ class CodeErrors:
 
     @classmethod
     def of_classes(
-        cls, answers: Sequence[TableAnswer], labels: np.ndarray, counts: np.ndarray, total: float, total_stddev: float
+        cls,
+        answers: Sequence[TableAnswer],
+        labels: np.ndarray,
+        counts: np.ndarray,
+        total: float,
+        total_stddev: float,
+        codes: CodeErrors,
     ) -> CodeErrors | None:
         """Combine the answers about the codes and about groups of codes, for sums over classes.
 
         Counts are not negative, and those of many codes are small. So noisy counts of single codes tell more about
-        their sum than the sum of the noisy counts does.
+        their sum than the sum of the noisy counts does. A class of one code has the error of this code.
 
         Args:
             answers: the answers about this attribute alone, over its codes.
@@ -99,12 +105,29 @@ class CodeErrors:
             counts: the model's counts of classes.
             total: the model's number of records.
             total_stddev: the standard error of the number of records.
+            codes: the errors of the counts of codes.
 
         Returns:
             the errors of the counts of classes; None if not all codes have answers of their own, or there are too many.
         """
         found = _summed(answers, labels, total, total_stddev) if len(labels) <= MOST_CODES else None
-        return None if found is None else cls._of_estimate(found[0], _stddev(found[1]), found[1], counts)
+        if found is None:
+            return None
+        classes = cls._of_estimate(found[0], _stddev(found[1]), found[1], counts)
+        alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
+        return classes._with(labels[alone], codes, alone)
+
+    def _with(self, places: np.ndarray, other: CodeErrors, others: np.ndarray) -> CodeErrors:
+        """Return these errors, at some places those at places of others; the noise stays correlated as it is."""
+        stddev, kept = self.stddev.copy(), self.kept.copy()
+        stddev[places], kept[places] = other.stddev[others], other.kept[others]
+        scale, root, shifts = stddev / self.stddev, self.root, self.shifts
+        if shifts is not None and other.shifts is not None:
+            shifts = shifts.copy()
+            shifts[:, places] = other.shifts[:, others]
+        return replace(
+            self, stddev=stddev, kept=kept, root=None if root is None else root * scale[:, None], shifts=shifts
+        )
 
     @classmethod
     def _of_estimate(
@@ -222,7 +245,12 @@ def _summed(
         return None
     members = np.equal.outer(np.arange(labels.max() + 1), labels).astype(np.float64)
     stddev = 1 / np.sqrt(precision)
-    mean, covariance = _by_class(rows[alone].T @ values[alone] / precision, stddev, members)
+    known = rows[alone].T @ values[alone] / precision
+    mean, covariance = _by_class(known, stddev, members)
+    single = np.bincount(labels)[labels] == 1  # not a sum: the noisy count, as for a code
+    mean[single] = known[single]
+    covariance[single], covariance[:, single] = 0.0, 0.0
+    covariance[single, single] = np.square(stddev[single])
     error = max(total_stddev, KNOWN * float(stddev.min()))
     rows = np.concatenate([rows[~alone], np.full((1, len(labels)), 1 / error)])
     off = np.append(values[~alone], total / error) - rows @ mean

@@ -122,3 +122,23 @@ def test_errors_that_many_codes_share_are_found():
     shift = np.abs((merged - exact).cumsum())
     assert np.mean(shift[:-1] <= 2 * spread["merged"][:-1]) > 0.9
     assert spread["right"].max() < 0.5 * spread["merged"].max()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_class_of_one_code_has_the_error_of_the_code(seed):
+    generator = np.random.default_rng(seed)
+    labels, exact = np.array([0, 1, 0, 2, 3, 3]), np.array([900.0, 300, 150, 60, 5, 0])
+    codes = TableAnswer(("a",), (Side(np.arange(6)),), exact + generator.normal(0, 20, 6), 20.0)
+    groups = TableAnswer(("a",), (Side(labels),), np.bincount(labels, exact) + generator.normal(0, 30, 4), 30.0)
+    counts = np.maximum(exact + generator.normal(0, 15, 6), 0.0)
+    known = float(counts.sum()), 10.0
+    own = CodeErrors.of([codes, groups], counts, *known)
+    found = CodeErrors.of_classes([codes, groups], labels, np.bincount(labels, counts), *known, own)
+    assert found is not None
+    for code, one in ((1, 1), (3, 2)):
+        assert found.stddev[one] == own.stddev[code]
+        assert found.kept[one] == own.kept[code]
+        assert np.array_equal(found.shifts[:, one], own.shifts[:, code])
+        assert np.linalg.norm(found.root[one]) == pytest.approx(own.stddev[code])
+    everyone = CodeErrors.of_classes([codes], np.arange(6), counts, *known, CodeErrors.of([codes], counts, *known))
+    assert np.array_equal(everyone.kept, CodeErrors.of([codes], counts, *known).kept)
