@@ -11,13 +11,13 @@ import numpy as np
 from pgmest._base.stages import out_of_time
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.lamp.lamp import LAMP
-from pgmest.mechanisms.lamp.rounds import total_of
 from pgmest.mechanisms.linked.assembly import Assembly, Effort
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds, Maker
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.size_limits import SizeLimits, size_limits
+from pgmest.mechanisms.linked.totals import families_of
 from pgmest.mechanisms.linked.zeros import possible_cells
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
@@ -71,7 +71,7 @@ class FamilyLAMP(LAMP):
             if not curator.stopped:
                 raise
         families = self._families(rounds.linked, rng)
-        total, stddev = total_of(seen)
+        total, stddev = families_of(seen)
         error = stddev if math.isfinite(stddev) else total
         lengths, numbers = tuple(rounds.linked.lengths), tuple(rounds.linked.numbers)
         model = FamilyModel(families, lengths, seen.measurements, total, error, numbers)

@@ -16,7 +16,7 @@ from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
-from pgmest.mechanisms.lamp.rounds import LEAST_SHARE, Rounds, evidence_of
+from pgmest.mechanisms.lamp.rounds import LEAST_SHARE, Rounds
 from pgmest.mechanisms.lamp.scorer import Scorer
 from pgmest.mechanisms.lamp.small_budgets import AGAIN, selections
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
@@ -26,6 +26,7 @@ from pgmest.mechanisms.linked.numbers import MeasuredNumbers, best_cut_of_number
 from pgmest.mechanisms.linked.pairing import MOST_ALL
 from pgmest.mechanisms.linked.parts import ALONE, Plan, share_of_parents
 from pgmest.mechanisms.linked.search import Target
+from pgmest.mechanisms.linked.totals import families_of
 from pgmest.mechanisms.linked.twins import TwinTables, twin_tables
 from pgmest.mechanisms.linked.workload import family_workload
 from pgmest.privacy.budgets import Budget, is_pure
@@ -69,7 +70,7 @@ class LinkedEvidence:
         """Return the evidence, with the tables of another child that follow from those of one child."""
         families = self.families
         assert families is not None
-        total = evidence_of(self.curator).total
+        total = families_of(self.curator)[0]
         measurements = [*self.curator.measurements, *(answer.averages(families, total) for answer in self.lengths)]
         first = Evidence.of(measurements, self.layout.domain, total, possible=self.possible)
         twins = twin_tables(first, self.layout)
@@ -84,7 +85,7 @@ class LinkedEvidence:
 
     def number_targets(self, families: Families) -> dict[str, Target]:
         """Return the targets of families for the numbers of children with a code."""
-        before, total = self.families, evidence_of(self.curator).total
+        before, total = self.families, families_of(self.curator)[0]
         assert before is not None
         return {answer.name: answer.target(before, total, len(families.sizes)) for answer in self.numbers}
 
