@@ -15,6 +15,9 @@ from experiments.data import load
 from pgmest.data.dataset import Dataset
 from tests.effort import PROFILE, scale_examples
 
+LONGEST = ("test_notebooks.py", "test_guides.py")
+"""The files whose tests take several seconds each."""
+
 settings.load_profile(PROFILE)
 gc.set_threshold(20_000, 20, 20)  # examples leave much garbage without cycles, and memory is plenty
 
@@ -48,7 +51,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Workers of pytest-xdist collect the same names only if none holds an address or a set, whose order is random."""
+    """Put the longest tests first, so that no worker of pytest-xdist waits for another one at the end.
+
+    Workers collect the same names only if none holds an address or a set, whose order is random.
+    """
+    items.sort(key=lambda item: item.path.name not in LONGEST)
     assert [item.nodeid for item in items if re.search(r" at 0x|\{'[^':]*'[,}]", item.nodeid)] == []
 
 
