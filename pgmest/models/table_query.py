@@ -35,10 +35,46 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
         return Factor(dict(zip(query.axes, query.answer_shape, strict=True)), values)
     if clique is None:
         return table
+    matrix = _matrix(query, table.domain)
+    return Factor({",".join(table.domain) or "total": matrix.rows}, matrix.apply(table.datavector()))
+
+
+def answer_tables(tables: np.ndarray, domain: Domain, query: Any, clique: Iterable[str] | str | None) -> np.ndarray:
+    """Return what `answer_table` does for a linear query, for many tables at once.
+
+    Args:
+        tables: the marginals on exactly the attributes that the query reads, shape (tables, *domain.shape).
+        domain: the domain of each.
+        query, clique: as for `answer_table`.
+
+    Returns:
+        an array of shape (tables, *shape of an answer).
+
+    Raises:
+        QueryError: a query that does not fit.
+    """
+    if isinstance(query, LinearMeasurement):
+        query, clique = query.query, query.clique
+        if query is None:
+            return tables
+        clique = None if isinstance(query, Kron) else clique
+    if isinstance(query, Kron):
+        query.check(domain)
+        return query.apply_many(tables.transpose(0, *(axis + 1 for axis in domain.axes(query.attributes))))
+    if clique is None:
+        return tables
+    matrix, flat = _matrix(query, domain), tables.reshape(len(tables), -1)
+    if isinstance(matrix, MatrixQuery):
+        return matrix.apply(flat, axis=1)
+    return np.stack([matrix.apply(table) for table in flat])
+
+
+def _matrix(query: Any, domain: Domain) -> LinearQuery:
+    """Return a query about the cells of a table as a matrix, after checking that it fits."""
     one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
     matrix = as_query([query] if one_row else query)
-    matrix.check(table.domain, table.domain.attributes)
-    return Factor({",".join(table.domain) or "total": matrix.rows}, matrix.apply(table.datavector()))
+    matrix.check(domain, domain.attributes)
+    return matrix
 
 
 def weights_of(query: Any, clique: Iterable[str] | str | None, domain: Domain, rows: range) -> np.ndarray:

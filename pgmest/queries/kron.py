@@ -136,6 +136,19 @@ class Kron(LinearQuery):
             cells = self.matrices[axis].apply(cells, axis)
         return cells
 
+    def apply_many(self, tables: np.ndarray) -> np.ndarray:
+        """Return the answers about many tables at once.
+
+        Args:
+            tables: tables of cells in counts, shape (tables, *table_shape).
+
+        Returns:
+            an array of shape (tables, *answer_shape).
+        """
+        for axis in self._order:
+            tables = self.matrices[axis].apply(tables, axis + 1)
+        return tables
+
     def answer(self, marginal: Factor, clique: Clique) -> np.ndarray:
         return self.apply(marginal).reshape(-1)
 

@@ -18,7 +18,7 @@ from pgmest.models.errors.plausible_tables import without_negative_counts
 from pgmest.models.intervals import Interval
 from pgmest.models.model_function import attributes_read, function_of_table
 from pgmest.models.protocol import EstimatedModel
-from pgmest.models.table_query import answer_table, is_names, on_attributes
+from pgmest.models.table_query import answer_table, answer_tables, is_names, on_attributes
 from pgmest.models.uncertainty import Uncertainty
 from pgmest.queries import Kron, LinearQuery, MatrixQuery
 from pgmest.queries.matrices import Grouping
@@ -134,7 +134,7 @@ def drawn_answers(
         tables = (one for batch in batches for one in without_negative_counts(table + batch))
         differences = np.stack([answered(one).values for one in tables]) - answer.values
     else:
-        differences = np.stack([answered(one).values for one in drawn])
+        differences = answer_tables(view.parts(drawn), domain.project(names), query, clique)
     differences = np.where(np.isfinite(differences), differences, 0.0)
     least = 0.0 if not function and _nonnegative(query) else -np.inf
     return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence")
@@ -239,9 +239,13 @@ class _View:
 
     def factor(self, domain: Any, table: np.ndarray) -> Factor:
         """Return the marginal on `names` of the records with the given codes."""
-        part = table[tuple(self.evidence.get(name, slice(None)) for name in self.whole)]
+        return Factor.owning(domain.project(self.names), self.parts(table[None])[0])
+
+    def parts(self, tables: np.ndarray) -> np.ndarray:
+        """Return that marginal of each of many tables, shape (tables, *shape of the marginal)."""
+        found = tables[:, *(self.evidence.get(name, slice(None)) for name in self.whole)]
         left = [name for name in self.whole if name not in self.evidence]
-        return Factor.owning(domain.project(self.names), part.transpose([left.index(name) for name in self.names]))
+        return found.transpose(0, *(left.index(name) + 1 for name in self.names))
 
 
 def _sampling(tables: np.ndarray, generator: np.random.Generator) -> np.ndarray:
