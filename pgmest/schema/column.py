@@ -251,4 +251,4 @@ def shown_value(value: object) -> str:
 
 def could_be_written(marker: str) -> bool:
     """Return whether a number, a date or a boolean may be written as a marker."""
-    return marker != "" and (marker[0] in "-+.0123456789" or marker in ("true", "false", "inf"))
+    return any(map(str.isdigit, marker)) or marker.lstrip("+-") in ("true", "false", "inf")

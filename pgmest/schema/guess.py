@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -201,7 +202,8 @@ def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
         guessed = Guess(tuple(range_lines(tally, found.top)), gaps=gaps)
         guessed = replace(guessed, notes=_all_differ(tally) if whole else ())
     lines, notes = (*guessed.lines, *found.writing), (*guessed.notes, *found.notes)
-    found_marks = tuple(map(str, marks))
+    spelled = found.spelled if found.writing else {}  # of plain numbers, all texts of one number are markers
+    found_marks = tuple(itertools.chain.from_iterable(spelled.get(mark, (str(mark),)) for mark in marks))
     return _with_odd(replace(guessed, lines=lines, markers=found_marks, notes=notes), found.odd, "A NUMBER")
 
 
@@ -245,7 +247,13 @@ def _with_odd(found: Guess, odd: Tally, kind: str) -> Guess:
         ]
         return replace(found, markers=(*found.markers, *words), gaps=True, notes=(*found.notes, *notes))
     note = f"{odd.rows:,} VALUES ARE NOT {kind}, AND WILL BE MISSING."
-    return replace(found, gaps=True, notes=(*found.notes, note))
+    return replace(found, gaps=True, notes=(*found.notes, note, *_undecoded(odd)))
+
+
+def _undecoded(tally: Tally) -> list[str]:
+    """Return the note that texts have signs that the encoding of the file does not have."""
+    rows = int(tally.counts[tally.texts.str.contains("\ufffd", regex=False).to_numpy(dtype=bool)].sum())
+    return [f"{rows:,} VALUES ARE NOT UTF-8: SAY THE FILE'S --encoding."] if rows else []
 
 
 # -- labels -----------------------------------------------------------------------------------------------------------
@@ -288,8 +296,7 @@ def _labels(name: str, tally: Tally, gaps: bool) -> Guess:
     lines += [] if complete else [f"other: {other}"]
     lines += ["ignore_case: true"] if folded.distinct < tally.distinct else []
     notes = [] if complete else _not_listed(rest, folded, f"BECOME '{other}'")
-    undecoded = int(tally.counts[tally.texts.str.contains("\ufffd", regex=False).to_numpy(dtype=bool)].sum())
-    notes += [f"{undecoded:,} VALUES ARE NOT UTF-8: SAY THE FILE'S --encoding."] if undecoded else []
+    notes += _undecoded(tally)
     unsure = [text for text in listed if text in MAYBE_GAPS]
     notes += [f"{quoted(text)} IS LISTED AS AN ANSWER: IS IT ONE, OR A MISSING VALUE?" for text in unsure]
     return Guess(tuple(lines), gaps=gaps, notes=tuple(notes), otherwise="outside: clip" if complete else None)

@@ -46,7 +46,9 @@ DAYS = (
     "%d %b %y",
     "%d. %B %Y",
     "%d. %b %Y",
+    "%d.%b.%Y",
     "%d de %B de %Y",
+    "%d de %B del %Y",
     "%b %d, %Y",
     "%B %d, %Y",
     "%b %d %Y",
@@ -128,9 +130,7 @@ def dates_in(tally: Tally) -> Dates | None:
     if tally.share(texts.str.contains(r"\d").to_numpy(dtype=bool)) < HALF:
         return None
     iso = texts.str.fullmatch(ISO).to_numpy(dtype=bool)
-    months = _months(texts)
-    if months is not None:
-        texts = texts.map(lambda text: months.read(text, "%B") or text)
+    months, texts = _months(tally)
     forms = _formats(tally, texts)
     if months is not None:  # whose names are read alike by %b and %B
         forms = list(dict.fromkeys(form and form.replace("%b", "%B") for form in forms))
@@ -150,14 +150,22 @@ def dates_in(tally: Tally) -> Dates | None:
     found = Tally(days[read], tally.counts[read]).merged()
     unknown = unknown_days(found)
     kept = ~np.isin(found.values, np.array(unknown, dtype="M8[D]"))
-    written = tuple(tally.texts[read][day == days[read]].iloc[0] for day in np.array(unknown, dtype="M8[D]"))
+    written = tuple(tally.texts[read & np.isin(days, np.array(unknown, dtype="M8[D]"))])
     return Dates(found.where(kept), odd, form, as_good[0] if as_good else None, written, months)
 
 
-def _months(texts: Any) -> Months | None:
-    """Return the names of months that most texts have, if these are not English."""
+def _months(tally: Tally) -> tuple[Months | None, Any]:
+    """Return the names of months that most rows have, if these are not English, and the texts with English ones.
+
+    As in the schema, texts without one of the names are empty then.
+    """
+    texts = tally.texts
     some = texts[:: max(len(texts) // TRIED, 1)].tolist()
-    return months_in(some) if any(NAME.search(text) for text in some[:MOST_WITHOUT]) else None
+    months = months_in(some) if any(NAME.search(text) for text in some[:MOST_WITHOUT]) else None
+    if months is None:
+        return None, texts
+    read = texts.map(lambda text: months.read(text, "%B"))
+    return (months, read) if tally.share((read != "").to_numpy(dtype=bool)) >= HALF else (None, texts)
 
 
 def compact_dates(tally: Tally) -> Dates | None:

@@ -6,8 +6,8 @@ import itertools
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,10 @@ TOP_CODE = (
 )
 """The texts of a top bin, such as 85+ and "85 and over"."""
 NEGATIVE_FORMS = {
-    "parentheses": r"^([^\w()]*|[A-Z]{3} )\(([^\w()]*\d[\d.,' \u00a0\u202f\u2019]*[^\w()]*)\)([^\w()]*| [A-Z]{3})$",
-    "trailing": r"^([^\w-]*|[A-Z]{3} )(\d[\d.,' \u00a0\u202f\u2019]*)-([^\w-]*| [A-Z]{3})$",
+    "parentheses": r"^([^\w()]*|[A-Z]{3} )\(([^\w()]*)(\d[\d.,' \u00a0\u202f\u2019]*[^\w()]*)\)([^\w()]*| [A-Z]{3})$",
+    "trailing": r"^([^\w-]*|[A-Z]{3} )()(\d[\d.,' \u00a0\u202f\u2019]*)-([^\w-]*| [A-Z]{3})$",
 }
-"""The texts of negative numbers that have no sign in front, such as (1,234) and 1.234,50-, in three parts."""
+"""The texts of negative numbers that have no sign in front, such as (1,234) and 1.234,50-, in four parts."""
 BELOW = r"[<≤]=?\s*\d+(?:[.,]\d+)?"
 """The texts of values below what a device detects, such as <0.5."""
 
@@ -69,6 +69,7 @@ class Numbers:
         top: the number of the top bin, if a text such as 85+ names one.
         measured: whether the numbers are floats, or written with a decimal mark.
         notes: what a draft says about it.
+        spelled: the texts of numbers that may mean missing values.
     """
 
     tally: Tally
@@ -79,6 +80,7 @@ class Numbers:
     measured: bool = False
     notes: tuple[str, ...] = ()
     negative: str = "leading"
+    spelled: Mapping[float, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def writing(self) -> list[str]:
@@ -117,9 +119,10 @@ def numbers_in(tally: Tally) -> Numbers | None:
         found = replace(tally.where(read), values=short[read].astype(float).to_numpy()).merged()
         if _enough(found, odd):
             measured = bool(short[read].str.contains(".", regex=False).any())
-            return Numbers(found, odd, ignore, decimal, measured=measured, negative=negative)
+            spelled = _spelled(tally.values[read], short[read].astype(float).to_numpy())
+            return Numbers(found, odd, ignore, decimal, measured=measured, negative=negative, spelled=spelled)
         if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
-            return top
+            return replace(top, negative=negative)
     return None
 
 
@@ -132,9 +135,18 @@ def _signed(text: Any) -> tuple[Any, str]:
         parts = text.str.extract(form)
         signed = parts.notna().all(axis=1).to_numpy() & ~text.str.startswith("-").to_numpy(dtype=bool)
         if signed.any() and (plain & ~signed).any():
-            joined = "-" + parts[0].fillna("") + parts[1].fillna("") + parts[2].fillna("")
+            first, sign, number, last = (parts[place].fillna("") for place in parts)
+            joined = first + sign + "-" + number + last
             return text.where(~signed, joined), negative
     return text, "leading"
+
+
+def _spelled(texts: np.ndarray, numbers: np.ndarray) -> dict[float, tuple[str, ...]]:
+    """Return the texts of each number that may mean a missing value."""
+    found: dict[float, tuple[str, ...]] = {}
+    for place in np.flatnonzero(np.isin(numbers, (*LOW_SENTINELS, *HIGH_SENTINELS))):
+        found[numbers[place]] = (*found.get(numbers[place], ()), texts[place])
+    return found
 
 
 def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:

@@ -23,6 +23,8 @@ FIRST_SECOND, LAST_SECOND = 315_532_800, 4_102_444_800
 """The range of seconds since 1970 that are taken for times: from 1980 to 2099."""
 MANY_TIMES = 20
 """The least number of distinct times, all in the first hour of a day, that are durations."""
+NAMED_CLOCKS = (("h", ""), ("H", ""), (" h ", ""), ("h", "min"), (":", " Uhr"), (".", " Uhr"), (":", " h"))
+"""What stands behind the hour and the minute of times such as 14h05 and 14.05 Uhr."""
 MINUTES = "IT IS READ AS HOURS:MINUTES. IF IT IS MINUTES:SECONDS, WRITE 0:12:34 FOR 12:34 IN THE TABLE."
 UNITS = (("second", 1, 600), ("minute", 60, 36_000), ("hour", 3600, 20 * DAY), ("day", DAY, np.inf))
 """The units of durations, in seconds, each with the longest duration that a draft has it for."""
@@ -67,9 +69,10 @@ class Timed:
 def clocks_in(tally: Tally) -> Timed | None:
     """Return the times of day among texts; None where too few are."""
     text = tally.texts
-    french = text.str.fullmatch(r"(?:[01]?\d|2[0-3])h[0-5]\d").to_numpy(dtype=bool)
-    if tally.share(french) >= ENOUGH_DATES:
-        return Timed(["type: time", "unit: hour", 'format: "%Hh%M"'], tally.where(~french))
+    for hour, minute in NAMED_CLOCKS:
+        named = text.str.fullmatch(rf"(?:[01]?\d|2[0-3]){hour}[0-5]\d{minute}".replace(".", "[.]")).to_numpy(dtype=bool)
+        if tally.share(named) >= ENOUGH_DATES:
+            return Timed(["type: time", "unit: hour", f'format: "%H{hour}%M{minute}"'], tally.where(~named))
     if not tally.share(text.str.contains(":", regex=False).to_numpy(dtype=bool)) >= ENOUGH_DATES:
         return None
     read = text.str.fullmatch(CLOCK).to_numpy(dtype=bool)

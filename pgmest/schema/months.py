@@ -37,10 +37,19 @@ LANGUAGES = tuple(
         "januari februari mars april maj juni juli augusti september oktober november december",
         "januar februar marts april maj juni juli august september oktober november december",
         "januar februar mars april mai juni juli august september oktober november desember",
+        "Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec",
+        "Jan. Feb. Mar. Apr. May Jun. Jul. Aug. Sep. Oct. Nov. Dec.",
+        "Jan. Feb. Mar. Apr. May. Jun. Jul. Aug. Sep. Oct. Nov. Dec.",
+        "Jan. Feb. March April May June July Aug. Sept. Oct. Nov. Dec.",
     )
 )
 """The names of months, January first, in German, French, Spanish, Italian, Portuguese, Dutch, Polish, Swedish, Danish
-and Norwegian, in full or short."""
+and Norwegian, in full or short, and English ones that formats do not read."""
+FIRST = re.compile(r"(?<!\d)1(?:er|\.?[º°])(?![^\W_])")
+"""The first day of a month where it is an ordinal number, as in 1er janvier and 1º gennaio."""
+DOTTED = re.compile(rf"(?:{'|'.join(ENGLISH['%B'])})\.(?!\d)")
+EXPANDED = str.maketrans({"ä": "ae", "Ä": "Ae", "ö": "oe", "ü": "ue"})
+"""Umlauts as they are spelled where there are none."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class Months:
         """
         if form is None or not any(field in form for field in ENGLISH):
             node.fail('names months, so dates need a format that has them, such as format: "%d. %B %Y".')
-        names = tuple(item.text().strip() for item in node.items())
+        names = tuple(unicodedata.normalize("NFC", item.text().strip()) for item in node.items())
         if len(names) != 12 or len(set(map(str.casefold, names))) != 12:
             node.fail(f"must be twelve different names, January first, not {node.shown}.")
         if not all(re.fullmatch(r"[^\W\d_][^\d%]*", name) for name in names):
@@ -79,6 +88,7 @@ class Months:
         """
         if not isinstance(value, str):
             return value
+        value = FIRST.sub("1", value if value.isascii() else unicodedata.normalize("NFC", value))
         found = self._pattern.search(value)
         place = None if found is None else self._places.get(found[0].casefold())
         if found is None or place is None:
@@ -125,9 +135,10 @@ def _spelled() -> Iterator[tuple[str, ...]]:
     for names in LANGUAGES:
         yield names
         plain = tuple(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode() for name in names)
-        if plain != names:
-            yield plain
+        yield from dict.fromkeys((plain, tuple(name.translate(EXPANDED) for name in names)))
 
 
 def _share(months: Months, texts: Sequence[str]) -> float:
-    return sum(months.read(text, "%B") != "" for text in texts) / len(texts)
+    """Return the share of texts with a name, the point of a short one included."""
+    read = [str(months.read(text, "%B")) for text in texts]
+    return sum(text != "" and DOTTED.search(text) is None for text in read) / len(texts)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.schema import Schema, draft
-from pgmest.schema.months import LANGUAGES
+from pgmest.schema.guess_times import NAMED_CLOCKS
+from pgmest.schema.months import ENGLISH, LANGUAGES
 
 MARK = "# READ FROM THE PRIVATE DATA"
 ROWS = 2000
@@ -341,11 +343,77 @@ def test_names_of_months_without_accents_are_read():
     assert found.startswith("months: [janvier, fevrier, mars,")
 
 
+def test_names_of_months_are_read_in_umlauts_of_two_letters_in_combined_signs_and_with_ordinal_first_days():
+    days = DAYS[:400]
+    for written in (
+        [day.strftime(f"%d. {LANGUAGES[0][day.month - 1]} %Y").replace("ä", "ae") for day in days],
+        [unicodedata.normalize("NFD", day.strftime(f"%d. {LANGUAGES[0][day.month - 1]} %Y")) for day in days],
+        [f"{day.day}{'er' * (day.day == 1)} {LANGUAGES[5][day.month - 1]} {day.year}" for day in days],
+        [f"{day.day}{'º' * (day.day == 1)} {LANGUAGES[10][day.month - 1]} {day.year}" for day in days],
+    ):
+        lines, schema = one(written)
+        assert "missing: true" not in lines
+        codes = schema.encode(pd.DataFrame({"c": written, "beside": "x"}))
+        assert (codes.column("c") == schema.encode(pd.DataFrame({"c": days, "beside": "x"})).column("c")).all()
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_a_draft_counts_the_dates_whose_months_are_in_another_language(share):
+    english = rng().random(ROWS) < share
+    names = [ENGLISH["%B"] if other else LANGUAGES[0] for other in english]
+    written = [day.strftime(f"%d. {months[day.month - 1]} %Y") for day, months in zip(DAYS, names, strict=True)]
+    lines, schema = one(written)
+    lost = sum(day.month in (1, 2, 3, 5, 6, 7, 10, 12) for day, other in zip(DAYS, english, strict=True) if other)
+    assert "missing: true" in lines
+    assert any(f" {lost} VALUES ARE NOT A DATE" in line for line in lines)
+    assert schema.check(pd.DataFrame({"c": written, "beside": "x"})).columns[0].unreadable == lost
+
+
+def test_named_months_of_many_texts_and_few_rows_do_not_hide_other_dates():
+    written = [f"{day.day}. {LANGUAGES[0][day.month - 1]} {day.year}" for day in DAYS[:90]]
+    lines, schema = one(written + ["2015-06-01", "2015-06-02", "2015-06-07"] * 100)
+    assert not any(line.startswith("months: ") for line in lines)
+    assert "missing: true" in lines
+    assert schema.check(pd.DataFrame({"c": written, "beside": "x"})).columns[0].unreadable == 90
+
+
+def test_all_spellings_of_an_unknown_day_are_markers():
+    written = DAYS.dt.strftime("%d.%m.%Y").tolist() + ["1.1.1900", "01.01.1900"] * 9
+    lines, _ = one(written)
+    assert 'missing: ["1.1.1900", "01.01.1900"]' in lines
+
+
+def test_dates_that_are_not_in_utf_8_are_counted_as_such():
+    written = [day.strftime(f"%d. {LANGUAGES[0][day.month - 1]} %Y").replace("ä", "\ufffd") for day in DAYS]
+    march = sum(day.month == 3 for day in DAYS)
+    assert any(f"{march} VALUES ARE NOT UTF-8" in line for line in one(written)[0])
+
+
+@pytest.mark.parametrize(("sign", "end", "mark"), [("(", ")", '"(99)"'), ("", "-", '"99-"'), ("$ (", ")", '"$ (99)"')])
+def test_negative_numbers_that_mean_missing_values_are_markers_as_they_are_written(sign, end, mark):
+    amounts = [*rng().integers(0, 5000, ROWS).tolist(), *[-99] * 20]
+    texts = [f"{sign}99{end}" if amount < 0 else f"{'$ ' * ('$' in sign)}{amount}" for amount in amounts]
+    lines, schema = one(texts)
+    assert f"missing: [{mark}]" in lines
+    assert schema.check(pd.DataFrame({"c": texts, "beside": "x"})).columns[0].missing == 20
+
+
+@pytest.mark.parametrize("written", ["({})", "{}-"])
+def test_a_top_bin_stands_beside_negative_numbers(written):
+    amounts = rng().integers(-20, 85, ROWS).tolist()
+    texts = [written.format(-amount) if amount < 0 else str(amount) for amount in amounts] + ["85+"] * 9
+    lines, schema = one(texts)
+    assert {"type: integer", "min: -20", "max: 85"} <= set(lines)
+    assert schema.check(pd.DataFrame({"c": texts, "beside": "x"})).kept == 1.0
+
+
 @pytest.mark.parametrize(
     ("written", "lines"),
     [
         ("({:,})", {'ignore: [","]', "negative: parentheses"}),
         ("$({:,})", {'ignore: ["$", ","]', "negative: parentheses"}),
+        ("$ ({:,})", {'ignore: ["$", ","]', "negative: parentheses"}),
+        ("($ {:,})", {'ignore: ["$", ","]', "negative: parentheses"}),
         ("({:}) EUR", {"ignore: [EUR]", "negative: parentheses"}),
         ("{:}-", {"negative: trailing"}),
         ("{:,}- €", {'ignore: ["€", ","]', "negative: trailing"}),
@@ -372,10 +440,11 @@ def test_labels_in_parentheses_and_ranges_are_no_negative_numbers():
         assert not any("negative" in line for line in lines)
 
 
-def test_times_with_an_h_are_times():
-    texts = [f"{i % 24}h{i * 7 % 60:02}" for i in range(ROWS)]
+@pytest.mark.parametrize(("hour", "minute"), NAMED_CLOCKS)
+def test_times_with_a_word_are_times(hour, minute):
+    texts = [f"{i % 24}{hour}{i * 7 % 60:02}{minute}" for i in range(ROWS)]
     lines, schema = one(texts)
-    assert {"type: time", 'format: "%Hh%M"'} <= set(lines)
+    assert {"type: time", f'format: "%H{hour}%M{minute}"'} <= set(lines)
     assert schema.check(pd.DataFrame({"c": texts, "beside": "x"})).kept == 1.0
 
 

@@ -205,6 +205,21 @@ def test_days_are_never_markers_either():
 
 
 @pytest.mark.parametrize(
+    ("described", "left"),
+    [
+        ({"type": "integer", "min": -2, "max": -1, "width": 2, "negative": "parentheses", "missing": ["(1)"]}, "(2)"),
+        ({"type": "date", "min": "2020-01-31", "max": "2020-02-01", "width": 2, "format": "%B %Y"}, "February 2020"),
+        ({"type": "time", "min": "14:05", "max": "14:06", "width": 2, "unit": "minute", "format": "%Hh%M"}, "14h06"),
+    ],
+    ids=["parentheses", "months", "times"],
+)
+def test_markers_in_the_notation_of_the_column_are_never_drawn(described, left):
+    schema = Schema.from_dict({"columns": {"x": {"missing": ["January 2020", "14h05"]} | described}})
+    data = Dataset.from_codes(np.zeros((50, 1), dtype=int), schema.domain)
+    assert set(schema.decode(data, seed=0, written=True)["x"]) == {left}
+
+
+@pytest.mark.parametrize(
     ("columns", "named"),
     [
         ({"größe": {"type": "boolean"}}, "the name"),
