@@ -33,12 +33,16 @@ def water_filling(errors: np.ndarray, weights: np.ndarray, budget: float) -> np.
     slopes = -np.diff(errors, axis=1) / np.diff(SHARE_GRID)
     slopes = np.minimum.accumulate(slopes, axis=1) * weights[:, None]  # only rounding errors make them rise
     low, high = 0.0, float(slopes.max(initial=0.0)) * 1.01
+    above_low, above_high = int((slopes > low).sum()) + 1, 0  # whether all of them fit is not known yet
     for _ in range(60):
+        if above_low - above_high <= 1:  # only the first one that does not fit is between the bounds
+            break
         middle = (low + high) / 2
-        if SHARE_GRID[(slopes > middle).sum(axis=1)].sum() > budget:
-            low = middle
+        steps = (slopes > middle).sum(axis=1)
+        if SHARE_GRID[steps].sum() > budget:
+            low, above_low = middle, int(steps.sum())
         else:
-            high = middle
+            high, above_high = middle, int(steps.sum())
     shares = SHARE_GRID[(slopes > high).sum(axis=1)]
     if not shares.sum() > 0:
         shares = np.ones(len(weights))

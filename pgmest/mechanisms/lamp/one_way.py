@@ -185,28 +185,19 @@ def neighbors_means(values: np.ndarray, stddev: float, atoms: np.ndarray, reach:
         atoms: The possible counts.
         reach: The number of neighbors on either side of a code.
     """
+    from pgmest.mechanisms.lamp.kernels import priors_from_neighbors
+
     count = len(values)
     logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
     top = logs.max(axis=1, keepdims=True)
     likelihood = np.exp(logs - top)
-    start, end = np.maximum(np.arange(count) - reach, 0), np.minimum(np.arange(count) + reach + 1, count)
-    neighbors = (end - start - 1)[:, None]
-    expected = np.full(likelihood.shape, 1 / len(atoms))
-    sums = np.zeros((count + 1, len(atoms)))
-    for _ in range(NEIGHBOR_ROUNDS):
-        posterior = _normalized(expected * likelihood)
-        np.cumsum(posterior, axis=0, out=sums[1:])
-        around = np.maximum(sums[end] - sums[start] - posterior, 0.0) / neighbors
-        everywhere = (sums[-1] + 0.5 / len(atoms)) / (count + 0.5)
-        expected = (1 - ELSEWHERE) * around + ELSEWHERE * everywhere
+    expected, sums, row = np.empty_like(likelihood), np.zeros((count + 1, len(atoms))), np.empty(len(atoms))
+    priors_from_neighbors(likelihood, expected, sums, row, reach, ELSEWHERE, NEIGHBOR_ROUNDS)
     posterior = expected * likelihood
-    alike = (1 - UNLIKE) * posterior.sum(axis=1) * np.exp(top[:, 0])
+    sums = posterior.sum(axis=1)
+    alike = (1 - UNLIKE) * sums * np.exp(top[:, 0])
     alike /= alike + UNLIKE * math.sqrt(2 * math.pi) * stddev / atoms[-1]
-    return alike * (_normalized(posterior) @ atoms) + (1 - alike) * values
-
-
-def _normalized(rows: np.ndarray) -> np.ndarray:
-    return rows / rows.sum(axis=1, keepdims=True)
+    return alike * (posterior @ atoms) / sums + (1 - alike) * values
 
 
 def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
