@@ -3,8 +3,9 @@
 The rules take the tables for independent draws. `Posterior.sample_tables` returns tables chain after chain. If the
 estimates of consecutive quarters of the tables differ by more than chance explains, the chains disagree: the quarters
 then count as four draws, whose variance is that of all estimates (Gelman, Rubin 1992), and the result says so. If the
-posterior is given, it must not say of itself that it is not reliable, and tables count as no more than its effective
-draws.
+tables are given, too, their chains must not say of themselves that they are not reliable, and the tables count as no
+more than the effective draws. Then the result also says which pairs of attributes no answer is about: the tables draw
+their dependence at random, as strong as that of other pairs, and nothing shows whether it is.
 
 The rules "noise_aware" and "fully_synthetic" (`pgmest.analyses.rules` has the formulas) need independent records, whose
 estimates vary between tables by the variance within tables at least. If they vary less, by more than chance explains,
@@ -16,6 +17,7 @@ by "multiple_imputation", as exact answers may determine the estimates.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +27,7 @@ import numpy as np
 from pgmest._base.widths import short_names
 from pgmest.analyses.results import read_result
 from pgmest.analyses.rules import INDEPENDENT, RULES, multiple_imputation
+from pgmest.analyses.sampled_tables import SampledTables, named_pairs
 from pgmest.errors import ArgumentError
 
 QUARTERS = 4
@@ -115,7 +118,7 @@ def combine(
     rule: str = "noise_aware",
     synthetic_share: float = 1.0,
     data: Sequence[tuple[Any, Any]] | None = None,
-    posterior: Any = None,
+    tables: SampledTables[Any] | None = None,
 ) -> Combined:
     """Return one estimate with a valid standard error from the same analysis of m synthetic tables.
 
@@ -134,11 +137,13 @@ def combine(
         rule: a rule of the table in `pgmest.analyses.rules`; the default is for `Posterior.sample_tables(m)`.
         synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
         data: for scikit-learn, the (X, y) to which each model was fitted.
-        posterior: the posterior from which the tables were drawn, in their order.
+        tables: the tables, as `sample_tables` returned them: they know the effective draws and the agreement of the
+            chains that drew them, and the pairs of attributes that no answer is about.
 
     Raises:
-        ArgumentError: the posterior is not reliable, by more than chains that disagree a little (R-hat up to 1.1), or
-            has fewer than two effective draws.
+        ArgumentError: the tables are of chains that are not reliable, by more than disagreement up to an R-hat of 1.1,
+            or that have fewer than two effective draws; or are not a list that `sample_tables` returned; or there are
+            more or fewer of them than results.
         ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule,
             estimates or variances that are not finite, variances below 0, or estimates that are all the same.
     """
@@ -165,8 +170,11 @@ def combine(
     estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))
     _check_numbers(estimates, variances, read[0][2])
     equal = _note_of_equal_tables(estimates, variances, rule)
-    most, wider, notes = (float(len(parts)), 1.0, []) if posterior is None else _effective(posterior, len(parts))
-    notes = [*equal, *notes]
+    most, wider, notes = float(len(parts)), 1.0, equal
+    if tables is not None:
+        _check_tables(tables, len(parts))
+        most, wider, more = _effective(tables.report, len(parts))
+        notes = [*equal, *more, *_notes_of_unmeasured(tables, read[0][2])]
     return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, wider, notes)
 
 
@@ -203,17 +211,41 @@ def _note_of_equal_tables(estimates: np.ndarray, variances: np.ndarray, rule: st
     )
 
 
-def _effective(posterior: Any, tables: int) -> tuple[float, float, list[str]]:
-    """Return the number of independent draws that the tables of a posterior are worth, how much their variance is
-    raised, and notes on both.
+def _check_tables(tables: Any, results: int) -> None:
+    """Raise ArgumentError if these are not the tables of the results."""
+    if not isinstance(tables, SampledTables):
+        raise ArgumentError.of(
+            "tables",
+            type(tables).__name__,
+            "the list that sample_tables returned: parts and copies have lost its facts",
+        )
+    if len(tables) != results:
+        raise ArgumentError(f"there are {results} results of {len(tables)} tables: analyze each of them once.")
+
+
+def _notes_of_unmeasured(tables: SampledTables[Any], names: tuple[str, ...]) -> list[str]:
+    """Return a note on the pairs that no answer is about: those with an attribute that the results name, if any."""
+    words = {word for name in names for word in re.findall(r"\w+", name)} | set(names)
+    pairs = [pair for pair in tables.unmeasured if words & set(pair)] or list(tables.unmeasured)
+    if not pairs:
+        return []
+    return [
+        f"no answer is about {named_pairs(pairs)}: the tables draw their dependence at random, as strong as that of "
+        "other pairs, and no answer shows whether it is. Report what relates them as assumed, or measure those pairs."
+    ]
+
+
+def _effective(report: Any, tables: int) -> tuple[float, float, list[str]]:
+    """Return the number of independent draws that tables are worth, how much their variance is raised, and notes.
 
     If the chains disagree a little, the variance between tables is multiplied by the square of R-hat, which is the
     ratio of the variance of all draws to that within chains (Gelman and Rubin 1992).
 
     Raises:
-        ArgumentError: the posterior is not reliable, or has fewer than two effective draws.
+        ArgumentError: the chains are not reliable, or have fewer than two effective draws.
     """
-    report = posterior.report
+    if report is None:
+        return float(tables), 1.0, []
     wider, notes = 1.0, list[str]()
     if report.nearly_reliable:
         wider = report.disagreement**2

@@ -18,6 +18,7 @@ from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
+    from pgmest.analyses.sampled_tables import SampledTables
     from pgmest.mechanisms.mechanism import Mechanism
     from pgmest.models.intervals import Interval
     from pgmest.models.uncertainty import Uncertainty
@@ -171,7 +172,7 @@ class Result:
         attributes: Iterable[str] | str | None = None,
         about: Literal["table", "population"] | None = None,
         seed: int | np.random.Generator | None = None,
-    ) -> list[Dataset]:
+    ) -> SampledTables[Dataset]:
         """Draw m synthetic tables for analyses whose results `combine` joins with valid standard errors.
 
         Arguments and errors as for `Model.sample_tables`. One synthetic table alone, of `sample`, has standard errors

@@ -24,6 +24,7 @@ from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
+    from pgmest.analyses.sampled_tables import SampledTables
     from pgmest.measurements.known_errors import KnownErrors
     from pgmest.models.intervals import Interval
     from pgmest.models.uncertainty import Uncertainty
@@ -337,7 +338,7 @@ class ModelBase(ABC):
         attributes: Iterable[str] | str | None = None,
         about: Literal["table", "population"] | None = None,
         seed: int | np.random.Generator | None = None,
-    ) -> list[Dataset]:
+    ) -> SampledTables[Dataset]:
         """Draw m synthetic tables for analyses whose results `pgmest.inference.combine` joins, without any chains.
 
         Each table differs from the model as the true table may: by the noise of the answers, by what shrinkage takes

@@ -23,6 +23,7 @@ from pgmest.synthesizer.schema_checks import as_schema, check_public
 from pgmest.synthesizer.table_fit import TableFit
 
 if TYPE_CHECKING:
+    from pgmest.analyses.sampled_tables import SampledTables
     from pgmest.schema import Schema
 
 
@@ -345,7 +346,7 @@ class Synthesizer:
         about: Literal["table", "population"] | None = None,
         seed: int | np.random.Generator | None = None,
         written: bool = False,
-    ) -> list[Any]:
+    ) -> SampledTables[Any]:
         """Return m synthetic tables for analyses whose results `pgmest.inference.combine` joins.
 
         They are tables as `sample` returns them, each from another draw of what the answers allow; see

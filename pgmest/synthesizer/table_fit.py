@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.data.dataset import Dataset
 from pgmest.data.names import other_names, renamed
 from pgmest.errors import ArgumentError, DomainError, FileFormatError
@@ -192,7 +193,7 @@ class TableFit:
         about: Literal["table", "population"] | None,
         generator: np.random.Generator,
         written: bool,
-    ) -> list[Any]:
+    ) -> SampledTables[Any]:
         """Return m synthetic tables for analyses; see `Synthesizer.sample_tables`."""
         if not isinstance(self.model, ModelBase):
             raise ArgumentError(f"a {type(self.model).__name__} has no sample_tables; sample() works.")
@@ -200,7 +201,7 @@ class TableFit:
         schema = self.schema if names is None else self.schema.select(names)
         found = self.model.sample_tables(m, n, attributes=names, about=about, seed=generator)
         decoded = (schema.decode(table, generator, self.schema.library, written=written) for table in found)
-        return [renamed(table, self.names) for table in decoded]
+        return found.changed(renamed(table, self.names) for table in decoded)
 
     def report(self, out: str | Path) -> Path:
         """Write a page that may be published; see `Synthesizer.report`."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pgmest as pg
+from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.errors import ArgumentError
 from pgmest.inference import combine
 
@@ -53,7 +55,7 @@ class TestFormulas:
 
 def report(**changed):
     usual = {"reliable": True, "nearly_reliable": False, "disagreement": 1.0, "trouble": "", "bulk_ess": 400.0}
-    return SimpleNamespace(report=SimpleNamespace(**usual | changed))
+    return SampledTables(range(8), SimpleNamespace(**usual | changed))
 
 
 class TestPosteriorsThatDoNotCarryIt:
@@ -61,14 +63,14 @@ class TestPosteriorsThatDoNotCarryIt:
 
     def test_an_unreliable_posterior_is_refused_with_its_reason(self) -> None:
         with pytest.raises(ArgumentError, match=r"not reliable yet, as its chains disagree .*: .* Raise warm_up="):
-            combine(self.RESULTS, posterior=report(reliable=False, trouble="its chains disagree (R-hat 1.4)"))
+            combine(self.RESULTS, tables=report(reliable=False, trouble="its chains disagree (R-hat 1.4)"))
         for draws in (1.5, np.nan):
             with pytest.raises(ArgumentError, match=r"effective draws .* raise draws="):
-                combine(self.RESULTS, posterior=report(bulk_ess=draws))
+                combine(self.RESULTS, tables=report(bulk_ess=draws))
 
     def test_tables_count_as_no_more_than_the_effective_draws(self) -> None:
         plain, enough, few = (
-            combine(self.RESULTS, rule="multiple_imputation", posterior=one)
+            combine(self.RESULTS, rule="multiple_imputation", tables=one)
             for one in (None, report(), report(bulk_ess=3.0))
         )
         assert repr(plain) == repr(enough)
@@ -78,7 +80,7 @@ class TestPosteriorsThatDoNotCarryIt:
 
     def test_chains_that_disagree_a_little_widen_the_variance_between_tables(self) -> None:
         apart = report(reliable=False, nearly_reliable=True, disagreement=1.08)
-        plain, wider = (combine(self.RESULTS, rule="multiple_imputation", posterior=one) for one in (None, apart))
+        plain, wider = (combine(self.RESULTS, rule="multiple_imputation", tables=one) for one in (None, apart))
         assert wider.between == pytest.approx(1.08**2 * plain.between)
         assert wider.stddev > plain.stddev
         assert "multiplied by 1.17" in repr(wider)
@@ -89,7 +91,39 @@ class TestPosteriorsThatDoNotCarryIt:
         assert posterior.report.reliable
         tables = posterior.sample_tables(8, seed=0)
         results = [(t.project("a").values[1] / t.records, 0.24 / t.records) for t in tables]
-        assert repr(combine(results, posterior=posterior)) == repr(combine(results))
+        assert repr(combine(results, tables=tables)) == repr(combine(results))
+
+    @pytest.mark.parametrize(
+        ("names", "told"),
+        [((), ["a and b", "c and d"]), (("const", "C(a)[T.1]"), ["a and b"]), (("x y",), ["a and b", "c and d"])],
+        ids=["no names", "an attribute in a formula", "other names"],
+    )
+    def test_pairs_that_no_answer_is_about_are_told(self, names: tuple[str, ...], told: list[str]) -> None:
+        tables = SampledTables(range(8), None, [("a", "b"), ("c", "d")])
+        params = pd.Series([1.0] * len(names), index=names) if names else np.ones(1)
+        results = [SimpleNamespace(params=params + shift, bse=0.1 * params) for shift in np.linspace(0, 1, 8)]
+        (note,) = [note for note in combine(results, tables=tables).notes if "no answer is about" in note]
+        assert [pair in note for pair in ("a and b", "c and d")] == [pair in told for pair in ("a and b", "c and d")]
+        assert combine(results, tables=SampledTables(range(8))).notes == combine(results).notes
+
+    def test_tables_that_lost_their_facts_are_refused(self) -> None:
+        tables = report()
+        for wrong in (tables[:8], list(tables), tables.report):
+            with pytest.raises(ArgumentError, match="the list that sample_tables returned"):
+                combine(self.RESULTS, tables=wrong)
+        with pytest.raises(ArgumentError, match="4 results of 8 tables"):
+            combine(self.RESULTS[:4], tables=tables)
+        changed = SampledTables(range(2), tables.report, [("a", "b")]).changed("xy")
+        assert (list(changed), changed.report, changed.unmeasured) == (["x", "y"], tables.report, (("a", "b"),))
+
+    def test_models_and_results_return_tables_that_know_their_pairs(self) -> None:
+        data = pg.Dataset.from_codes(
+            np.random.default_rng(0).integers(0, 2, (300, 3)), pg.Domain({"a": 2, "b": 2, "c": 2})
+        )
+        measured = [pg.LinearMeasurement(data.project(pair), pair, 5.0) for pair in (("a", "b"), ("b", "c"))]
+        model = pg.estimate(measured, data.domain)
+        assert model.sample_tables(2, seed=0).unmeasured == (("a", "c"),)
+        assert model.posterior(draws=40, method="laplace").sample_tables(2, seed=0).unmeasured == (("a", "c"),)
 
     def test_chains_that_disagree_widen_the_interval_and_the_result_says_so(self) -> None:
         generator, covered, plain = np.random.default_rng(0), 0, 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest.analyses.sampled_tables import SampledTables, pairs_outside
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, at_least, plural
 from pgmest.models.intervals import WHOLE, Interval, check_level
@@ -248,7 +249,7 @@ class Posterior:
         attributes: Iterable[str] | str | None = None,
         about: About | None = None,
         seed: int | np.random.Generator | None = None,
-    ) -> list[Dataset]:
+    ) -> SampledTables[Dataset]:
         """Draw m synthetic tables, each from another draw, for analyses whose results `pgmest.inference.combine` joins.
 
         Args:
@@ -280,19 +281,20 @@ class Posterior:
             )
         if not self.report.reliable:
             self._warn(
-                f"the posterior is nearly reliable only, as {self.report.trouble}: give combine() posterior=, which "
+                f"the posterior is nearly reliable only, as {self.report.trouble}: give combine() tables=, which "
                 "widens the standard errors, or raise warm_up= or draws= of posterior()."
             )
         elif self.report.bulk_ess < m:
             self._warn(
                 f"the draws are worth only {self.report.bulk_ess:.3g} independent ones where they mix worst, fewer "
-                f"than the {m:,} tables: raise draws= of posterior(), or give combine() posterior=."
+                f"than the {m:,} tables: raise draws= of posterior(), or give combine() tables=."
             )
         generator, method = np.random.default_rng(seed), SAMPLING[about]
         chosen = set(np.linspace(0, len(self) - 1, m).round().astype(int).tolist())
         models = (model for index, model in enumerate(self.models()) if index in chosen)
         if attributes is None:
-            return [model.sample(n, method, generator) for model in models]
+            tables = [model.sample(n, method, generator) for model in models]
+            return SampledTables(tables, self.report, pairs_outside(self.domain.attributes, self.cliques))
         names = self.domain.clique(attributes)
         facts = [one for each in exact_facts(self.density.measurements) if (one := each.margin(self.domain, names))]
         if self.domain.size(names) > MOST_CELLS:
@@ -300,7 +302,8 @@ class Posterior:
             weighted = (weighted_records(model, names, dependence, generator) for model in models)
         else:
             weighted = map(table_records, self._draws.around(names, {}, "table", generator, chosen))
-        return [records_of(records, n, method, facts, generator) for records in weighted]
+        drawn = [records_of(records, n, method, facts, generator) for records in weighted]
+        return SampledTables(drawn, self.report, pairs_outside(names, self.cliques))
 
     def to_inference_data(self) -> Any:
         """Return the draws of totals and of measured marginals as ArviZ's InferenceData (a DataTree from ArviZ 1 on).

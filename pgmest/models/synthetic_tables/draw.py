@@ -19,6 +19,7 @@ import numpy as np
 
 from pgmest._base.memory import default_records
 from pgmest._base.progress import progress
+from pgmest.analyses.sampled_tables import SampledTables, named_pairs
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.models.errors.drawn_intervals import error_model_of
@@ -41,8 +42,6 @@ within these limits, so that their own sampling error is no larger than that of 
 MOST_SPREAD, FAR_LESS = 2.0, 0.7
 """The largest standard deviation of the logarithms of weights for dependence that was not measured: with more, a few
 records have all the weight. A warning says so if factors are lowered to less than the power FAR_LESS."""
-MOST_NAMED = 5
-"""The largest number of pairs that a warning names."""
 MOST_CELLS = 20_000
 """Tables of attributes with at most this many cells together are drawn from all of these cells instead of records."""
 MOST_AT_ONCE = 30_000_000
@@ -61,7 +60,7 @@ def sample_tables_of(
     attributes: Iterable[str] | str | None = None,
     about: About | None = None,
     seed: int | np.random.Generator | None = None,
-) -> list[Dataset]:
+) -> SampledTables[Dataset]:
     """Draw m synthetic tables for analyses whose results `pgmest.inference.combine` joins.
 
     This is `sample_tables` of models and results, with their arguments.
@@ -84,10 +83,12 @@ def sample_tables_of(
         raise ArgumentError.of("about", about, SAMPLING)
     generator = np.random.default_rng(seed)
     plausible = PlausibleTables(error_model_of(model), names)
+    unmeasured = [pair for pair in plausible.pairs if not plausible.errors.is_measured(pair)]
     if attributes is not None:
-        _warn_of_unmeasured([pair for pair in plausible.pairs if not plausible.errors.is_measured(pair)])
+        _warn_of_unmeasured(unmeasured)
     if not model.total > 0:
-        return [model.sample(0 if n is None else n, seed=generator).select(names) for _ in range(m)]
+        empty = [model.sample(0 if n is None else n, seed=generator).select(names) for _ in range(m)]
+        return SampledTables(empty, None, unmeasured)
     records, found = _records_of(model, names), list[Dataset]()
     cells = sum(model.domain.size(pair) for pair in plausible.pairs)
     at_once = max(1, min(m, MOST_AT_ONCE // max(1, cells)))
@@ -113,18 +114,16 @@ def sample_tables_of(
             SyntheticTablesWarning,
             stacklevel=3,
         )
-    return found
+    return SampledTables(found, None, unmeasured)
 
 
 def _warn_of_unmeasured(pairs: Sequence[Clique]) -> None:
     """Warn of pairs of an analysis that no answer is about."""
     if not pairs:
         return
-    named = ", ".join(" and ".join(pair) for pair in pairs[:MOST_NAMED])
-    more = f", and {len(pairs) - MOST_NAMED} more pairs" if len(pairs) > MOST_NAMED else ""
     warnings.warn(
-        f"no answer is about {named}{more}: in these tables they depend as strongly as pairs usually do, at random. "
-        "Intervals of coefficients that relate them hold on average over such pairs, but not for two attributes that "
+        f"no answer is about {named_pairs(pairs)}: in these tables they depend as strongly as pairs usually do, at "
+        "random. Intervals of coefficients that relate them hold on average over such pairs, but not for two that "
         "depend far more than usual. Measure those pairs, or report such coefficients as assumed, not as found.",
         SyntheticTablesWarning,
         stacklevel=4,

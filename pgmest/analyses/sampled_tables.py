@@ -1,0 +1,43 @@
+"""SampledTables: synthetic tables, and what analyses of them rest on, which `combine` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Pair = tuple[str, ...]
+
+MOST_NAMED = 5
+"""The largest number of pairs that a sentence names."""
+
+
+class SampledTables(list[T]):
+    """The list of synthetic tables that `sample_tables` returns; `combine(results, tables=tables)` reads the rest.
+
+    Attributes:
+        report: the report of the chains that drew the tables; None for independent draws.
+        unmeasured: the pairs of their attributes that no answer is about.
+    """
+
+    def __init__(self, tables: Iterable[T], report: Any = None, unmeasured: Sequence[Pair] = ()) -> None:
+        super().__init__(tables)
+        self.report = report
+        self.unmeasured = tuple(unmeasured)
+
+    def changed(self, tables: Iterable[Any]) -> SampledTables[Any]:
+        """Return the same tables in another form."""
+        return SampledTables(tables, self.report, self.unmeasured)
+
+
+def pairs_outside(names: Sequence[str], cliques: Iterable[Iterable[str]]) -> list[Pair]:
+    """Return the pairs of attributes of which no clique has both."""
+    whole = [frozenset(clique) for clique in cliques]
+    return [pair for pair in combinations(names, 2) if not any(clique.issuperset(pair) for clique in whole)]
+
+
+def named_pairs(pairs: Sequence[Pair]) -> str:
+    """Return the names of pairs in a sentence."""
+    named = ", ".join(" and ".join(pair) for pair in pairs[:MOST_NAMED])
+    return named + (f", and {len(pairs) - MOST_NAMED} more pairs" if len(pairs) > MOST_NAMED else "")
