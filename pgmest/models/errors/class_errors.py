@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from pgmest.models.errors.code_errors import CodeErrors
-from pgmest.models.errors.error_model import ErrorModel
+from pgmest.models.errors.error_model import Drawing, ErrorModel
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import ModelTables
@@ -163,7 +163,6 @@ class ClassErrorModel(ErrorModel):
     codes: ErrorModel = field(kw_only=True)
     labels: Mapping[str, np.ndarray] = field(kw_only=True)
     always: bool = False
-    _over_codes: dict[Clique, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def reduced(cls, codes: ErrorModel, labels: Mapping[str, np.ndarray], *, always: bool = False) -> ClassErrorModel:
@@ -171,21 +170,19 @@ class ClassErrorModel(ErrorModel):
         tables = ClassTables(cast(EstimatedModel, ClassModel(codes.tables.model, labels)), codes=codes.tables)
         return cls(tables, codes.known, codes.answers, codes=codes, labels=labels, always=always)
 
-    def _draw(
-        self, clique: Clique, count: int, generator: np.random.Generator, drawn: dict[Clique, np.ndarray]
-    ) -> np.ndarray:
-        """Draw errors of a table, which agree with those of its margins in `drawn`."""
-        if clique not in drawn:
-            self._over_codes[()] = drawn[()]
+    def _draw(self, clique: Clique, drawing: Drawing) -> np.ndarray:
+        """Draw errors of a table, which agree with those of its margins that were drawn before."""
+        if clique not in drawing.errors:
+            drawing.over_codes[()] = drawing.errors[()]
             most = {1: math.inf, 2: MOST_DRAWN}.get(len(clique), MOST_DRAWN / 10)
-            if self.always or self.codes.tables.domain.size(clique) * count > most:
-                return super()._draw(clique, count, generator, drawn)
-            found = self.codes._draw(clique, count, generator, self._over_codes)
+            if self.always or self.codes.tables.domain.size(clique) * drawing.count > most:
+                return super()._draw(clique, drawing)
+            found = self.codes._draw(clique, replace(drawing, errors=drawing.over_codes))
             for axis, name in enumerate(clique):
                 if name in self.labels:
                     found = sums_by(found, self.labels[name], self.tables.domain[name], axis + 1)
-            drawn[clique] = found
-        return drawn[clique]
+            drawing.errors[clique] = found
+        return drawing.errors[clique]
 
     def about(self, clique: Clique) -> list[TableAnswer]:
         """Return what the answers say about a table over classes."""

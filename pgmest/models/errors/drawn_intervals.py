@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 500_000
 """The largest number of cells of a table whose errors are drawn."""
+NOISE_DRAWS, STEP = 100, 1e-4
+"""The number of draws of noise by which a function's derivative is known, and the share of them that is added."""
 MOST_ATTRIBUTES = 10
 """The largest number of attributes of a table over classes: errors of all its margins are drawn."""
 
@@ -44,6 +46,8 @@ class DrawnAnswers:
         errors: the draws' differences from it, shape (draws, *answer.shape).
         linear: whether the answer is a linear function of the table.
         least: 0 for answers that cannot be negative, else minus infinity.
+        noise: the standard error by noise alone of an answer that is not linear, as far as that is linear in the noise;
+            None for other answers.
         basis: "measured" if one noisy table has all attributes, else "dependence".
     """
 
@@ -52,6 +56,7 @@ class DrawnAnswers:
     linear: bool
     least: float
     basis: str
+    noise: np.ndarray | None = None
 
     def stddev(self) -> Factor:
         """Return the root-mean-square error."""
@@ -61,13 +66,19 @@ class DrawnAnswers:
         """Return the ends that contain the truth with probability `level`.
 
         They are z standard errors from the answer. If the answer is no linear function of the table, they also contain
-        this share of the draws.
+        this share of the draws, and, within the range of the draws, z standard errors by noise alone: where noise is
+        as large as the counts, few draws are as uneven as true tables may be.
         """
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * self.stddev().values
+        z = NormalDist().inv_cdf(0.5 + level / 2)
+        reach = z * self.stddev().values
         low, high = self.answer.values - reach, self.answer.values + reach
         if not self.linear:
             ends = np.quantile(self.errors, [0.5 - level / 2, 0.5 + level / 2], axis=0) + self.answer.values
             low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
+        if self.noise is not None:
+            least, most = self.errors.min(axis=0), self.errors.max(axis=0)
+            low = np.minimum(low, self.answer.values + np.maximum(-z * self.noise, least))
+            high = np.maximum(high, self.answer.values + np.minimum(z * self.noise, most))
         low = np.minimum(np.maximum(low, self.least), self.answer.values)
         ends = [Factor.owning(self.answer.domain, end) for end in (low, high)]
         return Interval(ends[0], ends[1], level, "errors", about, self.basis)
@@ -114,7 +125,8 @@ def drawn_answers(
     if levels or domain.size(whole) > MOST_CELLS:
         errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
         domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
-    drawn = errors.draws(whole, seed=np.random.default_rng([seed, *domain.axes(whole)]))
+    key = [seed, *domain.axes(whole)]
+    drawn = errors.draws(whole, seed=np.random.default_rng(key))
     table = errors.tables.model.project(whole).values
     if about == "population":
         drawn = drawn + _sampling(np.maximum(table + drawn, 0.0), np.random.default_rng([seed, 1]))
@@ -128,8 +140,9 @@ def drawn_answers(
             return function_of_table(cast("Callable[[Any], Any]", query), domain, part)
         return answer_table(part, query, clique)
 
-    answer = answered(table)
+    answer, noise = answered(table), None
     if function:
+        noise = _by_noise(answered, table, errors.draws(whole, NOISE_DRAWS, np.random.default_rng(key), hidden=False))
         batches = np.array_split(drawn, max(1, drawn.size // MOST_NUMBERS))
         tables = (one for batch in batches for one in without_negative_counts(table + batch))
         differences = np.stack([answered(one).values for one in tables]) - answer.values
@@ -137,7 +150,18 @@ def drawn_answers(
         differences = answer_tables(view.parts(drawn), domain.project(names), query, clique)
     differences = np.where(np.isfinite(differences), differences, 0.0)
     least = 0.0 if not function and _nonnegative(query) else -np.inf
-    return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence")
+    return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence", noise)
+
+
+def _by_noise(answered: Callable[[np.ndarray], Factor], table: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return the standard error of an answer by noise alone, if it were linear.
+
+    Small parts of the noise are added to a table that has them to spare, so that no count is negative.
+    """
+    base = table + STEP * np.abs(noise).max(axis=0)
+    before = answered(base).values
+    slopes = np.stack([answered(base + STEP * one).values - before for one in noise]) / STEP
+    return np.sqrt(np.mean(np.square(np.where(np.isfinite(slopes), slopes, 0.0)), axis=0))
 
 
 def _level_of(domain: Domain, name: str, matrix: Any) -> np.ndarray | None:

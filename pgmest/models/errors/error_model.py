@@ -16,6 +16,7 @@ from pgmest.models.errors.exact_sums import known_sums, without_errors_of
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
+from pgmest.models.errors.plausible_tables import without_negative_counts
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
@@ -35,6 +36,25 @@ LEAST_SUM = 0.01
 """Sums of errors with a mean square below this share of that of the error of the number of records say nothing."""
 SWEEPS = 2
 """The number of times that errors of a table are made to agree with those of its margins."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Draws of errors that agree with each other.
+
+    Attributes:
+        count: their number.
+        generator: the random generator.
+        errors: the errors of each table that was drawn, shape (count, *shape).
+        hidden: whether they have sampling errors and dependence that was not measured, too, and not noise alone.
+        over_codes: the errors over codes, where `errors` are over classes.
+    """
+
+    count: int
+    generator: np.random.Generator
+    errors: dict[Clique, np.ndarray]
+    hidden: bool = True
+    over_codes: dict[Clique, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,32 +91,33 @@ class ErrorModel:
         """Create the error model of a model."""
         return cls(ModelTables(model), known, read_answers(known.measurements, model.domain))
 
-    def draws(self, clique: Clique, count: int | None = None, seed: int | np.random.Generator = 0) -> np.ndarray:
+    def draws(
+        self, clique: Clique, count: int | None = None, seed: int | np.random.Generator = 0, *, hidden: bool = True
+    ) -> np.ndarray:
         """Draw errors of a table: plausible true counts are the model's plus such errors.
 
         Args:
             clique: the attributes, in the order of the domain.
             count: the number of draws; by default as many as fit into memory, from 60 to 300.
             seed: the seed of the draws, or their generator.
+            hidden: whether to draw what was not measured, too: sampling errors and dependence.
 
         Returns:
             an array of shape (count, *shape), in counts.
         """
         cells = max(1, self.tables.domain.size(clique))
         count = int(np.clip(MOST_NUMBERS // cells, FEWEST, MOST)) if count is None else count
-        generator = np.random.default_rng(seed)
-        drawn = {(): self._draw_total(count, generator)}
         margin = MARGIN if self.known.records == np.inf else RECORDS_MARGIN
-        return margin * self._draw(clique, count, generator, drawn)
+        return margin * self._draw(clique, self._drawing(count, np.random.default_rng(seed), hidden))
 
     def together(self, count: int, generator: np.random.Generator) -> Callable[[Clique], np.ndarray]:
         """Return a function that draws errors of a table, as `draws`, with the same errors of its margins for all."""
-        margins: dict[Clique, np.ndarray] = {(): self._draw_total(count, generator)}
+        margins = self._drawing(count, generator).errors
 
         def draw(clique: Clique) -> np.ndarray:
-            drawn = dict(margins)
-            found = self._draw(clique, count, generator, drawn)
-            margins.update((names, errors) for names, errors in drawn.items() if len(names) < 2)
+            drawing = Drawing(count, generator, dict(margins))
+            found = self._draw(clique, drawing)
+            margins.update((names, errors) for names, errors in drawing.errors.items() if len(names) < 2)
             return found
 
         return draw
@@ -112,42 +133,42 @@ class ErrorModel:
 
     # -- draws ------------------------------------------------------------------------------------------------------
 
-    def _draw(
-        self, clique: Clique, count: int, generator: np.random.Generator, drawn: dict[Clique, np.ndarray]
-    ) -> np.ndarray:
-        """Draw errors of a table, which agree with those of its margins in `drawn`."""
-        if clique in drawn:
-            return drawn[clique]
-        if len(clique) == 1:
-            counts, errors = self.tables.counts(*clique), self.code_errors(*clique).draws(count, generator)
-            errors = np.where(self.tables.possible(clique), errors + self._relative(counts, count, generator), 0.0)
-            found = _with_sum(errors, drawn[()], counts)
-        else:
-            margins = [
-                self._draw(clique[:axis] + clique[axis + 1 :], count, generator, drawn) for axis in range(len(clique))
-            ]
-            found = self._with_margins(clique, margins, count, generator)
-        drawn[clique] = without_errors_of(known_sums(self.facts, self.tables.domain, clique), found)
-        return drawn[clique]
-
-    def _draw_total(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Draw errors of the number of records."""
+    def _drawing(self, count: int, generator: np.random.Generator, hidden: bool = True) -> Drawing:
+        """Begin draws with errors of the number of records."""
         errors = self.known.total_stddev * generator.standard_normal(count)
-        return without_errors_of(known_sums(self.facts, self.tables.domain, ()), errors)
+        errors = without_errors_of(known_sums(self.facts, self.tables.domain, ()), errors)
+        return Drawing(count, generator, {(): errors}, hidden)
 
-    def _with_margins(
-        self, clique: Clique, margins: Sequence[np.ndarray], count: int, generator: np.random.Generator
-    ) -> np.ndarray:
+    def _draw(self, clique: Clique, drawing: Drawing) -> np.ndarray:
+        """Draw errors of a table, which agree with those of its margins that were drawn before."""
+        if clique in drawing.errors:
+            return drawing.errors[clique]
+        if len(clique) == 1:
+            counts, errors = (
+                self.tables.counts(*clique),
+                self.code_errors(*clique).draws(drawing.count, drawing.generator),
+            )
+            errors = np.where(self.tables.possible(clique), errors + self._relative(counts, drawing), 0.0)
+            found = _with_sum(errors, drawing.errors[()], counts)
+        else:
+            margins = [self._draw(clique[:axis] + clique[axis + 1 :], drawing) for axis in range(len(clique))]
+            found = self._with_margins(clique, margins, drawing)
+        drawing.errors[clique] = without_errors_of(known_sums(self.facts, self.tables.domain, clique), found)
+        return drawing.errors[clique]
+
+    def _with_margins(self, clique: Clique, margins: Sequence[np.ndarray], drawing: Drawing) -> np.ndarray:
         """Draw errors of the interaction of a table, and add those of its margins."""
         allowed, measured = self.tables.allowed(clique), self.measured(clique)
         even = 0.0
-        if measured is None:
-            errors = self._unmeasured(clique, allowed, count, generator)
-        else:
-            errors = self._measured(clique, measured, allowed, count, generator)
+        if measured is not None:
+            errors = self._measured(clique, measured, allowed, drawing)
             sides = zip(measured.answer.sides, allowed.shape, strict=True)
             even = float(measured.kept.mean()) if all(side.are_codes(size) for side, size in sides) else 0.0
-        errors = errors + self._relative(allowed, count, generator)
+        elif drawing.hidden:
+            errors = self._unmeasured(clique, allowed, drawing)
+        else:
+            errors = np.zeros((drawing.count, *allowed.shape))
+        errors = errors + self._relative(allowed, drawing)
         possible = self.tables.possible(clique)
         evenly = possible.astype(np.float64)
         for _ in range(SWEEPS):
@@ -157,45 +178,58 @@ class ErrorModel:
                 errors = errors + np.expand_dims(wanted - errors.sum(axis=axis + 1), axis + 1) * share
         return errors
 
-    def _relative(self, counts: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray | float:
+    def _relative(self, counts: np.ndarray, drawing: Drawing) -> np.ndarray | float:
         """Draw errors in proportion to the counts of a table."""
         share = self.known.relative[int(counts.ndim > 1)]
-        return share * counts * generator.standard_normal((count, *counts.shape)) if share else 0.0
+        return share * counts * drawing.generator.standard_normal((drawing.count, *counts.shape)) if share else 0.0
 
-    def _unmeasured(
-        self, clique: Clique, allowed: np.ndarray, count: int, generator: np.random.Generator
-    ) -> np.ndarray:
+    def _unmeasured(self, clique: Clique, allowed: np.ndarray, drawing: Drawing) -> np.ndarray:
         """Draw sampling errors and dependence of a table that was not measured."""
-        errors = self._sampling_errors(clique, allowed, count, generator)
+        errors = self._sampling_errors(clique, allowed, drawing)
         distance, bound = self.unseen.distance(clique), self.unseen.bound(clique)
         if distance > 0:
-            errors = errors + self.unseen.draws(clique, distance, count, generator)
+            errors = errors + self.unseen.scaled(self._field(clique, drawing), distance, drawing.generator)
         for axis in range(allowed.ndim):
             errors = errors - errors.sum(axis=axis + 1, keepdims=True) * _shares(allowed, axis)
-        size = float(np.abs(errors).sum()) / count
+        size = float(np.abs(errors).sum()) / drawing.count
         return errors * min(1.0, bound / max(size, LEAST))
 
-    def _sampling_errors(
-        self, clique: Clique, allowed: np.ndarray, count: int, generator: np.random.Generator
-    ) -> np.ndarray:
-        variances = allowed + self.tables.table(clique) * (self.tables.total / self.known.records)
-        return np.sqrt(variances) * generator.standard_normal((count, *allowed.shape))
+    def _field(self, clique: Clique, drawing: Drawing) -> np.ndarray:
+        """Draw dependence of any size in tables whose codes have drawn counts.
 
-    def _measured(
-        self, clique: Clique, measured: ComparedTable, allowed: np.ndarray, count: int, generator: np.random.Generator
-    ) -> np.ndarray:
+        Dependence is in proportion to the roots of the counts of codes. Where noise is as large as the counts, those of
+        plausible tables are less even than those of the model.
+        """
+        found = self.unseen.field(clique, drawing.count, drawing.generator)
+        before, after = np.ones(()), np.ones(drawing.count)
+        for name in clique:
+            counts = self.tables.counts(name)
+            plausible = without_negative_counts(counts + self._draw((name,), drawing))
+            before = np.multiply.outer(before, np.sqrt(counts))
+            after = after[..., None] * np.sqrt(plausible).reshape(drawing.count, *[1] * (before.ndim - 1), -1)
+        grown = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
+        sums = np.sum(after, axis=tuple(range(1, after.ndim)), keepdims=True)
+        return found * (grown * (before.sum() / np.maximum(sums, LEAST)))
+
+    def _sampling_errors(self, clique: Clique, allowed: np.ndarray, drawing: Drawing) -> np.ndarray:
+        variances = allowed + self.tables.table(clique) * (self.tables.total / self.known.records)
+        return np.sqrt(variances) * drawing.generator.standard_normal((drawing.count, *allowed.shape))
+
+    def _measured(self, clique: Clique, measured: ComparedTable, allowed: np.ndarray, drawing: Drawing) -> np.ndarray:
         """Draw errors of a measured table; within groups, those of an unmeasured one."""
         answer = measured.answer
-        errors = measured.draws(answer.grouped(self.unseen.field(clique, count, generator)), generator)
+        errors = measured.draws(answer.grouped(self._field(clique, drawing)), drawing.generator)
         sides = list(zip(answer.sides, allowed.shape, strict=True))
         if all(side.are_codes(size) for side, size in sides):
             return errors
         shares = allowed / np.maximum(answer.expanded(answer.grouped(allowed)), LEAST)
-        inside = self._sampling_errors(clique, allowed, count, generator)
+        if not drawing.hidden:
+            return answer.expanded(errors) * shares
+        inside = self._sampling_errors(clique, allowed, drawing)
         fewest = min(side.groups for side, size in sides if not side.are_codes(size))
         hidden = max(measured.size / fewest, self.known.dependence.get(clique, 0.0))
         if hidden > 0:
-            inside = inside + self.unseen.draws(clique, hidden, count, generator)
+            inside = inside + self.unseen.scaled(self._field(clique, drawing), hidden, drawing.generator)
         return (answer.expanded(errors) - answer.expanded(answer.grouped(inside))) * shares + inside
 
     # -- what was measured ------------------------------------------------------------------------------------------

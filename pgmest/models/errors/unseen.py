@@ -27,8 +27,9 @@ BOUND_SHARE = 0.7
 """The expected distance of a table that lost a selection, relative to its bound."""
 DEGREES = 3
 """The number of smooth functions of an attribute's codes in which dependence is described."""
-PRIOR_PAIRS, PRIOR_SHARE = 2.0, 0.5
-"""The weight of the prior of `spectrum`, in pairs, and the share of squared dependence in its smooth functions."""
+PRIOR_PAIRS, PRIOR_SHARE, PRIOR_DECAY = 2.0, 0.7, 0.3
+"""The prior of `spectrum`: its weight, in pairs; the share of squared dependence in its smooth functions; and the
+factor from one degree to the next. They are about the means over the dependent pairs of thirteen tables."""
 
 FEWEST = 1.0
 """Codes of fewer records than this are taken to have this many when dependence is passed on through them."""
@@ -45,6 +46,7 @@ class UnseenDependence:
         dependence: the expected l1 distance of some tables from the model, if their mechanism knows it.
         selections: the marginals that were compared with models and not chosen.
         bounds: bounds that earlier selections gave, as `selected_bounds`.
+        certain: for each measured pair, the share of its squared deviations that is not uncertain; 1 if missing.
     """
 
     tables: ModelTables
@@ -53,6 +55,7 @@ class UnseenDependence:
     dependence: Mapping[Clique, float]
     selections: Sequence[PaidSelection] = ()
     bounds: Mapping[Clique, float] = field(default_factory=dict)
+    certain: Mapping[Clique, float] = field(default_factory=dict)
     _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- its size ---------------------------------------------------------------------------------------------------
@@ -179,12 +182,11 @@ class UnseenDependence:
 
     # -- its shape --------------------------------------------------------------------------------------------------
 
-    def draws(self, clique: Clique, distance: float, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Draw dependence with this expected l1 norm, shape (count, *shape)."""
-        drawn = self.field(clique, count, generator)
-        size = float(np.abs(drawn).sum()) / count
-        varied = np.exp(VARIATION * generator.standard_normal(count) - VARIATION**2 / 2)
-        return drawn * (distance / max(size, 1e-300) * varied).reshape(-1, *[1] * drawn[0].ndim)
+    def scaled(self, field: np.ndarray, distance: float, generator: np.random.Generator) -> np.ndarray:
+        """Return drawn dependence of any size, shape (count, *shape), with this expected l1 norm."""
+        size = float(np.abs(field).sum()) / len(field)
+        varied = np.exp(VARIATION * generator.standard_normal(len(field)) - VARIATION**2 / 2)
+        return field * (distance / max(size, 1e-300) * varied).reshape(-1, *[1] * field[0].ndim)
 
     def field(self, clique: Clique, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw dependence of any size, of which a part is smooth in the codes, shape (count, *shape)."""
@@ -212,9 +214,12 @@ class UnseenDependence:
 
     @cached_property
     def spectrum(self) -> np.ndarray:
-        """The mean shares of the squared dependence of measured pairs in the products of smooth functions."""
-        halves = 0.5 ** np.arange(1, DEGREES + 1)
-        shares = np.outer(halves, halves)
+        """The mean shares of the squared dependence of measured pairs in the products of smooth functions.
+
+        Pairs whose dependence noise hides count less: what is left of them has the shape of noise.
+        """
+        powers = PRIOR_DECAY ** np.arange(DEGREES)
+        shares = np.outer(powers, powers)
         found, pairs = PRIOR_PAIRS * PRIOR_SHARE * shares / shares.sum(), PRIOR_PAIRS
         for pair, off in self.deviations.items():
             root = np.sqrt(np.outer(*map(self.tables.counts, pair)))
@@ -223,6 +228,7 @@ class UnseenDependence:
             if squares > 0:
                 one, other = map(self.basis, pair)
                 parts = np.square(one.T @ standard @ other) / squares
-                found[: parts.shape[0], : parts.shape[1]] += parts
-                pairs += 1
+                weight = self.certain.get(pair, 1.0)
+                found[: parts.shape[0], : parts.shape[1]] += weight * parts
+                pairs += weight
         return found / pairs

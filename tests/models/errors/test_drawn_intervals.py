@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.inference.support.support import Support
-from pgmest.models.errors.drawn_intervals import MOST_CELLS, error_model_of
+from pgmest.models.errors.drawn_intervals import MOST_CELLS, drawn_answers, error_model_of
 from pgmest.models.errors.error_model import _with_sum
 from pgmest.tables.information import mutual_information
 
@@ -344,3 +345,49 @@ def test_errors_add_up_to_those_of_the_total_where_those_of_the_codes_do_not_add
     for errors in (np.zeros((2, 2)), np.array([[5.0, -5.0], [1.0, -1.0]]), np.array([[5.0, 1.0], [2.0, 2.0]])):
         np.testing.assert_allclose(_with_sum(errors, wanted, counts).sum(axis=1), wanted)
     np.testing.assert_allclose(_with_sum(np.zeros((2, 2)), wanted, counts), [[7.5, 2.5], [-7.5, -2.5]])
+
+
+def test_noise_alone_has_no_dependence_that_was_not_measured():
+    errors = error_model_of(estimated(table_of(0), 0))
+    alone, whole = (errors.draws(("a", "d"), 200, seed=0, hidden=hidden) for hidden in (False, True))
+    for axis in (1, 2):  # the errors of the margins, which both have
+        np.testing.assert_allclose(alone.sum(axis=axis), whole.sum(axis=axis), atol=0.01)
+    rows, columns, total = alone.sum(axis=2), alone.sum(axis=1), alone.sum(axis=(1, 2))
+    table = errors.tables.allowed(("a", "d"))
+    within = [table / table.sum(axis=axis, keepdims=True) for axis in (1, 0)]
+    apart = rows[:, :, None] * within[0] + columns[:, None] * within[1] - total[:, None, None] * table / table.sum()
+    assert np.abs(alone - apart).mean() < 0.1 * np.abs(alone).mean()
+    assert np.square(whole).mean() > 1.5 * np.square(alone).mean()
+
+
+def test_a_sum_given_as_a_function_has_the_standard_error_of_its_noise():
+    model = estimated(table_of(0), 0)
+    drawn = drawn_answers(model, lambda table: table.values.sum(axis=1), ("a", "b"))
+    counts = drawn_answers(model, pg.Kron({"a": pg.queries.identity(4), "b": np.ones((1, 3))}))
+    assert drawn.noise is not None
+    assert counts.noise is None
+    np.testing.assert_allclose(drawn.noise, counts.stddev().values.reshape(-1), rtol=0.2)
+
+
+def test_means_hold_where_noise_is_above_the_counts_and_few_codes_have_most_records():
+    """Draws whose negative counts were only taken away held 65% of these means: they are more even than the table."""
+    shares = np.r_[0.6, 0.2, np.full(14, 0.2 / 14)]
+    table = np.stack([455.0 * shares, 845.0 * np.roll(shares, 1)])
+    domain, held = pg.Domain({"a": 2, "b": 16}), []
+    truth = mean_of_second(pg.Factor(domain, table))
+    for seed in range(6):
+        noise = np.random.default_rng(seed).normal(0.0, 200.0, table.shape)
+        model = pg.estimate([pg.LinearMeasurement(table + noise, ("a", "b"), 200.0)], domain)
+        low, high = pg.interval(model, mean_of_second, ("a", "b"))
+        held += ((low.values <= truth) & (truth <= high.values)).tolist()
+    assert np.mean(held) >= 0.85
+
+
+def test_dependence_that_noise_hides_says_nothing_about_the_shape_of_other_dependence():
+    unseen = error_model_of(estimated(table_of(0), 0)).unseen
+    certain, hidden = (
+        replace(unseen, certain=dict.fromkeys(unseen.deviations, share)).spectrum for share in (1.0, 0.0)
+    )
+    prior = replace(unseen, deviations={}).spectrum
+    np.testing.assert_allclose(hidden, prior)
+    assert not np.allclose(certain, prior, rtol=0.05)

@@ -22,9 +22,44 @@ def test_the_number_of_records_stays_as_it_is(shape: list[int], seed: int) -> No
     found = without_negative_counts(tables)
     assert found.min() >= 0
     totals = np.maximum(tables.reshape(3, -1).sum(axis=1), 0.0)
-    assert (found.reshape(3, -1).sum(axis=1) <= totals + 1e-9).all()
-    if len(shape) == 1:
-        np.testing.assert_allclose(found.sum(axis=1), totals)
+    np.testing.assert_allclose(found.reshape(3, -1).sum(axis=1), totals, atol=1e-9)
+
+
+@given(codes=st.integers(2, 5), seed=st.integers(0, 1000))
+def test_counts_of_codes_are_the_nearest_ones_without_negative_ones(codes: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    tables = generator.normal(1.0, 3.0, (20, codes)) * generator.choice([0.3, 1.0, 3.0], codes)
+    spread = np.var(tables, axis=0)
+    for table, found in zip(tables, without_negative_counts(tables), strict=True):
+        total = max(float(table.sum()), 0.0)
+        best = np.inf
+        for chosen in range(1, 2**codes):  # the codes with records; the others have none
+            some = np.array([bool(chosen >> place & 1) for place in range(codes)])
+            counts = np.where(some, table - spread * (table[some].sum() - total) / spread[some].sum(), 0.0)
+            if counts.min() >= -1e-9:
+                best = min(best, float(np.sum((counts - table) ** 2 / spread)))
+        assert np.sum((found - table) ** 2 / spread) <= best * (1 + 1e-3) + 1e-6
+
+
+def test_strong_dependence_stays_as_strong() -> None:
+    """Two attributes are almost the same, and a third depends on them; the sums along all axes must be found."""
+    table = np.eye(4)[:, :, None] * np.array([900.0, 60.0, 8.0, 1.0])[:, None, None] * np.array([0.7, 0.2, 0.1]) + 0.01
+    tables = table + np.random.default_rng(0).normal(0.0, 1.0, (200, *table.shape)) * np.sqrt(table + 0.1)
+    found = without_negative_counts(tables)
+    for axis in (1, 2, 3):
+        wanted = without_negative_counts(tables.sum(axis=axis))
+        assert np.abs(found.sum(axis=axis) - wanted).sum() < 0.02 * wanted.sum()
+    pair = found.sum(axis=3)
+    assert (pair.trace(axis1=1, axis2=2) > 0.98 * pair.sum(axis=(1, 2))).all()
+
+
+def test_noise_above_the_counts_leaves_tables_as_uneven_as_true_ones_may_be() -> None:
+    """The mean code of 16 codes could be anything if noise is 2.5 times the counts; scaled clipped counts are even."""
+    tables = 80.0 + np.random.default_rng(0).normal(0.0, 200.0, (300, 16))
+    clipped = np.maximum(tables, 0.0)
+    found = without_negative_counts(tables)
+    spread, even = (np.std(one @ np.arange(16) / one.sum(axis=1)) for one in (found[found.sum(axis=1) > 0], clipped))
+    assert spread > 1.35 * even
 
 
 def test_margins_stay_as_they_are_where_clipping_moves_them() -> None:
