@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pgmest as pg
-from experiments.coverage_of_mechanisms.tables import ALL, HOSTILE, PARTS, PERSONS, data_of
+from experiments.coverage_of_mechanisms.tables import ALL, HOSTILE, PARTS, PERSONS, SMALL, data_of
 from experiments.kept_runs import MechanismRun
 from pgmest._base.files import write_atomically
 
@@ -24,6 +24,8 @@ MAIN = ("LAMP", "MST", "AIM", "fixed")
 """The mechanisms that are reported in full; "fixed" measures pairs of neighbors and of their next neighbors alike."""
 OTHERS = ("PrivSyn", "PriView", "PrivBayes", "HDMM", "Independent")
 """Mechanisms whose models are of other kinds, reported in short."""
+SEEDS_OF_SMALL = 2
+"""The runs of each kind on tables of few records, whose noise varies much."""
 ON_ALL = ("LAMP", "MST")
 """The mechanisms that are run on the tables with all attributes."""
 OWN_ESTIMATORS = ("PriView", "PrivBayes", "PrivSyn", "HDMM")
@@ -37,7 +39,7 @@ class Run(MechanismRun):
     @property
     def name(self) -> str:
         """The name of its files."""
-        table = self.table.replace("/", "_").replace(" (all)", "_all").replace(" ", "_")
+        table = self.table.replace("/", "_").replace(" (all)", "_all").replace(", ", "_").replace(" ", "_")
         return f"{self.mechanism}-{table}-{self.epsilon:g}-{self.seed}"
 
     @property
@@ -62,6 +64,8 @@ def runs(seeds: int) -> Iterator[Run]:
         yield Run(table, mechanism, epsilon, 0)
     for mechanism, epsilon, table in itertools.product(MAIN, EPSILONS, HOSTILE):
         yield Run(table, mechanism, epsilon, 0)
+    for seed, mechanism, epsilon, table in itertools.product(range(SEEDS_OF_SMALL), MAIN, EPSILONS[:2], SMALL):
+        yield Run(table, mechanism, epsilon, seed)
 
 
 def fit(run: Run) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def test_names_of_runs_differ():
     assert len({run.name for run in every}) == len(every) == len(set(every))
 
 
-@pytest.mark.parametrize("table", HOSTILE)
+@pytest.mark.parametrize("table", [*HOSTILE, "network, 800", "factor, 900"])
 def test_hostile_tables_are_the_same_each_time(table):
     one, other = data_of(table), data_of(table)
     assert np.array_equal(one.codes, other.codes)
