@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 500_000
 """The largest number of cells of a table whose errors are drawn."""
-NOISE_DRAWS, STEP = 100, 1e-4
-"""The number of draws of noise by which a function's derivative is known, and the share of them that is added."""
+NOISE_DRAWS, STEP, SPARE = 100, 1e-4, 0.05
+"""The number of draws of noise by which a function's derivative is known, the share of them that is added, and the
+largest share of the records that is added so that no count is negative."""
+LEAST = 1e-300
+"""Divisors are at least this."""
 MOST_ATTRIBUTES = 10
 """The largest number of attributes of a table over classes: errors of all its margins are drawn."""
 
@@ -142,7 +145,8 @@ def drawn_answers(
 
     answer, noise = answered(table), None
     if function:
-        noise = _by_noise(answered, table, errors.draws(whole, NOISE_DRAWS, np.random.default_rng(key), hidden=False))
+        count = min(NOISE_DRAWS, len(drawn))
+        noise = _by_noise(answered, table, errors.draws(whole, count, np.random.default_rng(key), hidden=False))
         batches = np.array_split(drawn, max(1, drawn.size // MOST_NUMBERS))
         tables = (one for batch in batches for one in without_negative_counts(table + batch))
         differences = np.stack([answered(one).values for one in tables]) - answer.values
@@ -158,9 +162,11 @@ def _by_noise(answered: Callable[[np.ndarray], Factor], table: np.ndarray, noise
 
     Small parts of the noise are added to a table that has them to spare, so that no count is negative.
     """
-    base = table + STEP * np.abs(noise).max(axis=0)
+    spare = np.abs(noise).max(axis=0)
+    step = min(STEP, SPARE * float(np.abs(table).sum()) / max(float(spare.sum()), LEAST))
+    base = table + step * spare
     before = answered(base).values
-    slopes = np.stack([answered(base + STEP * one).values - before for one in noise]) / STEP
+    slopes = np.stack([answered(base + step * one).values - before for one in noise]) / max(step, LEAST)
     return np.sqrt(np.mean(np.square(np.where(np.isfinite(slopes), slopes, 0.0)), axis=0))
 
 
