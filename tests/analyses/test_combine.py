@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,7 +109,8 @@ class TestPosteriorsThatDoNotCarryIt:
 
     def test_tables_that_lost_their_facts_are_refused(self) -> None:
         tables = report()
-        for wrong in (tables[:8], list(tables), tables.report):
+        wrongs: list[Any] = [tables[:8], list(tables), tables.report]
+        for wrong in wrongs:
             with pytest.raises(ArgumentError, match="the list that sample_tables returned"):
                 combine(self.RESULTS, tables=wrong)
         with pytest.raises(ArgumentError, match="4 results of 8 tables"):
