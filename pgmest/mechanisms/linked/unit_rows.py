@@ -21,9 +21,6 @@ from pgmest.mechanisms.linked.lengths import MeasuredLengths, asked_cells
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers
 from pgmest.mechanisms.linked.pairing import MOST_ALL, MOST_COUNTED, NEAR
 
-AT_ONCE = 4_000
-"""The number of families whose rows are made at once where only their sum is wanted."""
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyAnswer:
@@ -33,34 +30,27 @@ class NoisyAnswer:
         values: the noisy numbers, shape (numbers,).
         stddev: the standard deviation of their noise, one or one for each.
         rows: returns what each of some families adds, a sparse matrix of shape (families, numbers).
+        total: returns what all of some families add, shape (numbers,), in less time.
     """
 
     values: np.ndarray
     stddev: Any
     rows: Callable[[Families], Any]
-
-    def total(self, families: Families) -> np.ndarray:
-        """Return what all of some families add, shape (numbers,)."""
-        found = np.zeros(len(self.values))
-        ends = np.append(families.first, len(families.children))
-        for start in range(0, len(families.sizes), AT_ONCE):
-            stop = min(start + AT_ONCE, len(families.sizes))
-            children = families.children[ends[start] : ends[stop]]
-            part = Families(families.layout, families.parents[start:stop], children)
-            found += np.asarray(self.rows(part).sum(axis=0)).ravel()
-        return found
+    total: Callable[[Families], np.ndarray]
 
 
 def noisy_answers(model: FamilyModel) -> Iterator[NoisyAnswer]:
     """Yield all noisy answers of a run."""
     for measurement in model.above:
-        yield NoisyAnswer(measurement.values, measurement.stddev, partial(_rows_above, measurement=measurement))
+        rows, total = (partial(add, measurement=measurement) for add in (_rows_above, _total_above))
+        yield NoisyAnswer(measurement.values, measurement.stddev, rows, total)
     for answer in model.lengths:
         cells = asked_cells(model.layout, answer.clique, answer.groups)
-        rows = partial(_rows_of_lengths, answer=answer, cells=cells)
-        yield NoisyAnswer(answer.values.ravel()[cells], answer.stddev, rows)
+        rows, total = (partial(add, answer=answer, cells=cells) for add in (_rows_of_lengths, _total_of_lengths))
+        yield NoisyAnswer(answer.values.ravel()[cells], answer.stddev, rows, total)
     for answer in model.numbers:
-        yield NoisyAnswer(answer.values.ravel(), answer.stddev, partial(_rows_of_numbers, answer=answer))
+        rows, total = (partial(add, answer=answer) for add in (_rows_of_numbers, _total_of_numbers))
+        yield NoisyAnswer(answer.values.ravel(), answer.stddev, rows, total)
 
 
 def _rows_above(families: Families, measurement: LinearMeasurement) -> Any:
@@ -73,6 +63,11 @@ def _rows_above(families: Families, measurement: LinearMeasurement) -> Any:
         return _counted(np.arange(len(cells)), cells, len(cells), math.prod(shape))
     matrix = sparse.csc_matrix(np.asarray(query.in_order(measurement.clique).matrix(), dtype=np.float64))
     return matrix[:, cells].T.tocsr()
+
+
+def _total_above(families: Families, measurement: LinearMeasurement) -> np.ndarray:
+    table, query = families.above(measurement.clique), measurement.query
+    return np.ravel(table if query is None else query.in_order(measurement.clique).apply(table))
 
 
 def _rows_of_lengths(families: Families, answer: MeasuredLengths, cells: np.ndarray) -> Any:
@@ -109,6 +104,10 @@ def _rows_of_lengths(families: Families, answer: MeasuredLengths, cells: np.ndar
     return _times(counts, _weights(counts, answer.cut, share if across else 1.0))[:, cells]
 
 
+def _total_of_lengths(families: Families, answer: MeasuredLengths, cells: np.ndarray) -> np.ndarray:
+    return families.tables(answer.clique, answer.groups, answer.cut)[int(answer.averaged)].ravel()[cells]
+
+
 def _rows_of_numbers(families: Families, answer: MeasuredNumbers) -> Any:
     place, codes = families.layout.place(answer.name), families.layout.domain[answer.name] - 1
     counts = _counted(families.owners, families.children[:, place], len(families.sizes), codes)
@@ -116,6 +115,10 @@ def _rows_of_numbers(families: Families, answer: MeasuredNumbers) -> Any:
     cells = counts.indices * MOST_COUNTED + np.minimum(counts.data, MOST_COUNTED).astype(np.int64) - 1
     found = _counted(owners, cells, len(families.sizes), codes * MOST_COUNTED)
     return _times(found, _weights(found, answer.cut, 1.0))
+
+
+def _total_of_numbers(families: Families, answer: MeasuredNumbers) -> np.ndarray:
+    return families.numbers(answer.name, answer.cut)[0].ravel()
 
 
 def _pairs(families: Families) -> tuple[np.ndarray, np.ndarray]:

@@ -67,6 +67,7 @@ def test_the_rows_of_parents_and_of_numbers_add_up_to_their_tables() -> None:
     first, second, numbers = noisy_answers(model_of(families, []))
     for answer in (first, second, numbers):
         assert np.allclose(answer.total(families), answer.values)
+        assert np.allclose(np.asarray(answer.rows(families).sum(axis=0)).ravel(), answer.values)
     assert second.rows(families).shape == (50, 2)
 
 
@@ -77,6 +78,10 @@ def test_errors_are_those_of_the_normal_posterior() -> None:
     rows = np.hstack([answer.rows(families).toarray() / answer.stddev for answer in noisy_answers(model)])
     prior = module.MODEL_ERROR**2 * 40
     cov = np.linalg.inv(rows @ rows.T + np.eye(40) / prior)
+    share = np.diag(cov) / prior
+    more = np.maximum(1 / share, np.square(module.LEFT_OUT / share)) - 1
+    assert more.min() > 0
+    cov = cov + cov @ np.diag(more / prior) @ cov
     values = np.random.default_rng(6).normal(size=(40, 3))
     found = errors.totals(values, np.zeros(3))
     assert np.allclose(np.square(found.stddev), np.diag(values.T @ cov @ values))
@@ -104,7 +109,7 @@ def test_noisy_answers_move_the_bias_and_the_errors_have_the_right_size() -> Non
         numbers = (MeasuredNumbers(model.numbers[0].name, drawn[-1].reshape(-1, 3), 3.0, 0.0),)
         seen = FamilyModel(families, (), above, 60.0, 2.0, numbers)
         found = UnitErrors.of(linked, {"persons": seen}).totals(values, np.zeros(5))
-        spread = np.sqrt(np.square(found.stddev) - np.square(found.bias))
+        spread = np.sqrt(np.square(found.half[:60]).sum(axis=0))  # without the correction of residuals
         scores.append((more @ values - found.bias) / spread)
     assert np.sqrt(np.mean(np.square(scores))) == pytest.approx(1.0, abs=0.12)
 
