@@ -77,7 +77,8 @@ def test_errors_are_those_of_the_normal_posterior() -> None:
     errors = UnitErrors.of(linked_of(families), {"persons": model})
     rows = np.hstack([answer.rows(families).toarray() / answer.stddev for answer in noisy_answers(model)])
     prior = module.MODEL_ERROR**2 * 40
-    cov = np.linalg.inv(rows @ rows.T + np.eye(40) / prior)
+    common = 1 + (2 / 40) ** 2  # of the number of all units, whose standard error is 2
+    cov = np.linalg.inv(rows @ rows.T + np.linalg.inv(np.eye(40) * prior + common))
     share = np.diag(cov) / prior
     more = np.maximum(1 / share, np.square(module.LEFT_OUT / share)) - 1
     assert more.min() > 0
@@ -88,8 +89,10 @@ def test_errors_are_those_of_the_normal_posterior() -> None:
     other = values[:, ::-1]
     assert np.allclose(found.covariance(errors.totals(other, np.zeros(3))), np.sum(values * (cov @ other), axis=0))
     nothing = UnitErrors.of(linked_of(families), {"persons": FamilyModel(families, (), (), 40.0, 1.0)})
-    mean = nothing.totals(values / 40, np.zeros(3)).stddev
-    assert np.allclose(mean, module.MODEL_ERROR * np.sqrt(np.square(values).mean(axis=0)))
+    centered = values - values.mean(axis=0)  # so that the number of all units does not matter
+    mean = nothing.totals(centered / 40, np.zeros(3)).stddev
+    assert np.allclose(mean, module.MODEL_ERROR * centered.std(axis=0))
+    assert nothing.totals(np.ones((40, 1)), np.zeros(1)).stddev[0] > 40
     one = errors.totals(np.zeros((40, 1)), np.ones(1)).stddev  # units that do not occur
     assert one[0] == pytest.approx(module.MODEL_ERROR * 40**0.5)
 
@@ -212,3 +215,12 @@ def test_intervals_hold_unless_the_model_is_taken_to_be_right(
         shares = unit_answers(errors, made, np.ones(len(made)), 0.95)
         held.append((shares.low <= true.mean(axis=0)) & (true.mean(axis=0) <= shares.high))
     assert least <= np.mean(held) <= most
+
+
+def test_intervals_of_a_table_smaller_than_its_noise_hold_its_number_of_units() -> None:
+    linked = typed_households(4, np.random.default_rng(0))
+    for seed in (3, 4):
+        result = LinkedLAMP(epsilon=0.3, backend="simulation").fit(linked, seed=seed, progress=False)
+        number = result.unit_interval(np.ones(len(result.model)))
+        assert number.values > 4
+        assert number.low <= 4 <= number.high
