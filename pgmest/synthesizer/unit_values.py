@@ -66,7 +66,7 @@ def returned_by(function: Callable[[Tables], Any], name: str, tables: Tables) ->
 
 
 def is_of_units(returned: Any, units: int, key: str | None) -> bool:
-    """Return whether a function means to return a value for each unit: so many, or values with keys."""
+    """Return whether a function means to return a value for each unit: as many values, or values with keys."""
     import narwhals as nw
 
     column = nw.from_native(returned, allow_series=True, pass_through=True)
