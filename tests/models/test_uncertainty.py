@@ -82,7 +82,7 @@ class TestStandardErrors:
     def test_intervals_hold_the_truth(self) -> None:
         sparse = pg.Factor(DOMAIN, np.random.default_rng(3).choice([0.0, 3.0, 20.0, 400.0], DOMAIN.shape))
         held = []
-        for seed in range(25):
+        for seed in range(15):
             found = pg.estimate(measured(seed=seed, table=sparse), DOMAIN)
             for clique in CLIQUES:
                 low, high = found.uncertainty(clique, replicates=20, seed=seed).interval(0.95)

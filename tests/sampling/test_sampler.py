@@ -116,7 +116,7 @@ def test_each_record_has_the_models_distribution(calibrated, small_blocks):
     """Over seeds, whole records come out as often as the model says, from each of several blocks."""
     sizes = {"a": 2, "b": 3, "c": 2}
     model = calibrated(sizes, ["ab", "bc"], spread=1.5)
-    prepared, draws, n = Sampler(model.oracle), 6_000, 5
+    prepared, draws, n = Sampler(model.oracle), 3_000, 5
     rng = np.random.default_rng(0)
     codes = np.stack([prepared.draw(n, "round", rng).codes for _ in range(draws)])
     for position in range(n):

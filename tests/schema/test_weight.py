@@ -233,7 +233,7 @@ def test_intervals_hold_for_the_sample_and_for_the_population():
     known = schema(max=250, bins=25)
     assert known.weight is not None
     held = {"population": [], "table": [], "table for the population": []}
-    for seed in range(14):
+    for seed in range(10):
         drawn = generator.random(20_000) < chance
         weights = 1 / chance[drawn]
         weights *= 20_000 / weights.sum()

@@ -57,7 +57,7 @@ def test_raked_replicates_have_less_variance_and_intervals_hold():
     income = 10 + 20 * sex + generator.normal(0, 5, 20_000)
     control = {"sex": {True: int(sex.sum()), False: int((~sex).sum())}}
     held, plain, raked_widths = [], [], []
-    for _ in range(30):
+    for _ in range(20):
         rows = generator.choice(20_000, 200, replace=False)
         frame, y = pd.DataFrame({"sex": sex[rows]}), income[rows]
         replicates = bootstrap(np.full(200, 100.0), replicates=40, seed=generator)

@@ -84,7 +84,7 @@ def joined(result):
 
 def test_the_graph_costs_no_more_than_its_share():
     mechanism = PrivMRF(rho=0.5, theta=0.1, one_way_share=0.1, graph_share=0.8, max_iterations=3, backend="simulation")
-    assert not audit_mechanism(mechanism, statistic=joined, trials=60).contradicts(mechanism.budget())
+    assert not audit_mechanism(mechanism, statistic=joined, trials=51).contradicts(mechanism.budget())
 
 
 def test_dependence_gets_the_noise_that_is_charged():

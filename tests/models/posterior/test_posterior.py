@@ -237,7 +237,7 @@ class TestCalibration:
         """Counts of 0 and of hundreds side by side, without a pattern: each clique finds how strong that is."""
         sparse = pg.Factor(DOMAIN, np.random.default_rng(3).choice([0.0, 3.0, 20.0, 400.0], DOMAIN.shape))
         held = []
-        for seed in range(8):
+        for seed in range(5):
             posterior = pg.estimate(noisy(sparse, seed=seed), DOMAIN).posterior(
                 400, seed, chains=2, warm_up=150, method="hmc"
             )

@@ -83,7 +83,7 @@ class TestCoefficients:
         for query in (None, pg.Kron({"a": np.eye(4), "b": contrast})):
             exactly = self.TABLE if query is None else query.apply(self.TABLE)
             found = []
-            for _ in range(3000):
+            for _ in range(1500):
                 noisy = exactly + generator.normal(0.0, 3.0, exactly.shape)
                 answer = TableAnswer.of(
                     pg.LinearMeasurement(noisy, ("a", "b"), 3.0, query), pg.Domain({"a": 4, "b": 3})
