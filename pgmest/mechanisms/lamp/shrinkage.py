@@ -51,10 +51,12 @@ def significantly_negative(
 
 def ipf_two_way(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
     """Return a nonnegative table, scaled along rows and columns in turn until it has the given sums."""
+    sums, near = table.sum(axis=1), 1e-4 * rows.sum()
     for _ in range(rounds):
-        table = table * safe_ratios(rows, table.sum(axis=1))[:, None]
-        table = table * safe_ratios(columns, table.sum(axis=0))
-        if np.abs(table.sum(axis=1) - rows).sum() <= 1e-4 * rows.sum():
+        table = table * safe_ratios(rows, sums)[:, None]
+        table *= safe_ratios(columns, table.sum(axis=0))
+        sums = table.sum(axis=1)
+        if np.abs(sums - rows).sum() <= near:
             break
     return table
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 TAILS = (0.05, 0.95)
 """The quantiles to which `tail_ess` refers."""
@@ -40,6 +39,8 @@ def _split(draws: np.ndarray) -> np.ndarray:
 
 
 def _normal_scores(draws: np.ndarray) -> np.ndarray:
+    from scipy.stats import rankdata  # imported late: it takes a second
+
     chains, length, quantities = draws.shape
     ranks = rankdata(draws.reshape(-1, quantities), axis=0)
     return ndtri((ranks - 0.375) / (chains * length + 0.25)).reshape(draws.shape)
