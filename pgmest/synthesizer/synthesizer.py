@@ -292,9 +292,9 @@ class Synthesizer:
             attributes: the attributes of the table, or levels ("diagnosis@chapter"); () for the number of records. Of
                 linked tables, an attribute that several tables have is named with its table, as "persons.age". For
                 questions about whole rows of the root, such as households, also a `pgmest.HowMany`, or a function of
-                the tables that returns a value for each row of the root.
+                the tables that returns a value for each row of the root; alone, it may also return other numbers.
             given: count only records with these values, as for `sample`: `{"sex": "F", "age": (30, 40)}`. A `HowMany`
-                or a function may stand for a name.
+                or a function may take the place of a name.
             level, kind, about: as for `pgmest.interval`.
             table: of linked tables, the one whose rows are counted; by default the highest one that has the attributes
                 itself or in its parent row.
