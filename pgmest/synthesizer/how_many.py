@@ -34,7 +34,7 @@ class HowMany:
     def __post_init__(self) -> None:
         if not isinstance(self.table, str):
             raise ArgumentError.of("table", self.table, "the name of a table")
-        if not isinstance(self.given, Mapping):
+        if not isinstance(self.given, Mapping) or not all(isinstance(column, str) for column in self.given):
             raise ArgumentError.of("given", self.given, 'a mapping of columns to values, such as {"role": "child"}')
         if self.most is not None:
             at_least("most", self.most, 1)

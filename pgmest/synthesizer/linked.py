@@ -26,6 +26,7 @@ from pgmest.schema.type_check import check_types
 from pgmest.synthesizer.how_many import HowMany
 from pgmest.synthesizer.linked_models import save_models
 from pgmest.synthesizer.selected_counts import counts_table
+from pgmest.synthesizer.unit_values import allowed
 from pgmest.synthesizer.whole_units import WholeUnits
 
 
@@ -121,6 +122,10 @@ class LinkedFit:
         if given is not None:
             raise ArgumentError("given= completes rows of a single table; linked tables are drawn as a whole.")
         linked = possible_rows(self.schema, self.result.sample(units, seed=generator), generator)
+        return self.decoded(linked, generator, written)
+
+    def decoded(self, linked: LinkedDataset, generator: np.random.Generator, written: Any = False) -> dict[str, Any]:
+        """Return tables of linked codes by name, with the names of columns that the fitted tables have."""
         tables = self.schema.decode(linked, generator, written=written)
         return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
 
@@ -169,12 +174,7 @@ class LinkedFit:
     @cached_property
     def _whole_units(self) -> WholeUnits:
         """The synthetic rows of the root with what hangs on them, for questions about them."""
-
-        def made(linked: LinkedDataset) -> dict[str, Any]:
-            tables = self.schema.decode(linked, np.random.default_rng(0))
-            return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
-
-        return WholeUnits(self.result, self.schema, self, made)
+        return WholeUnits(self.result, self.schema, self)
 
     def project(self, attributes: Any, given: Any) -> NoReturn:
         """Raise ArgumentError; see `Synthesizer.project`."""
@@ -216,12 +216,7 @@ class LinkedFit:
         part, column = self._described(name)
         if part is not None:
             return next(iter(read_given(part.schema, {column: value}).weights.values()))
-        codes = np.arange(size)
-        if isinstance(value, tuple):
-            low, high = value
-            return ((codes >= (0 if low is None else low)) & (codes <= (size if high is None else high))).astype(float)
-        wanted = list(value) if isinstance(value, set | frozenset | list) else [value]
-        return np.isin(codes, wanted).astype(float)
+        return allowed(np.arange(size), value, name)
 
     def report(self, out: str | Path) -> Path:
         """Write a page that may be published; see `Synthesizer.report`."""

@@ -52,10 +52,7 @@ class Statistic:
     def of(cls, function: Callable[[Any], Any], name: str, returned: Any) -> Statistic:
         """Read what a function returned: a number, an array, or a Series whose index has the labels."""
         values = _numbers(returned, name)
-        index = getattr(returned, "index", None)
-        named = range(len(values)) if index is None or callable(index) else index
-        labels = [", ".join(map(str, label)) if isinstance(label, tuple) else label for label in named]
-        return cls(function, name, tuple(labels) if np.ndim(returned) else (), values)
+        return cls(function, name, _labels(returned, len(values)), values)
 
     def ends(self, errors: UnitErrors, part: Part, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the values for the data, and the ends of their intervals.
@@ -114,12 +111,25 @@ class Statistic:
         except Exception as error:
             raise QueryError(f"{self.name} raises {type(error).__name__} without some units: {error}") from error
         values = _numbers(returned, self.name)
-        if values.shape != self.values.shape:
+        labels = _labels(returned, len(values))
+        if labels == self.labels:
+            return values
+        places = {label: place for place, label in enumerate(labels)}
+        if len(values) != len(self.values) or places.keys() != set(self.labels):
             raise QueryError(
-                f"{self.name} returns {len(values):,} values without some units instead of {len(self.values):,}: "
-                "return the same ones always, such as by .reindex(values)."
+                f"{self.name} returns {len(values):,} values without some units instead of the same "
+                f"{len(self.values):,}: return these always, such as by .reindex(values)."
             )
-        return values
+        return values[[places[label] for label in self.labels]]
+
+
+def _labels(returned: Any, values: int) -> tuple[Any, ...]:
+    """Return what each of some values is: the index of a Series, or their numbers; nothing for a single one."""
+    if not np.ndim(returned):
+        return ()
+    index = getattr(returned, "index", None)
+    named = range(values) if index is None or callable(index) else index
+    return tuple(", ".join(map(str, label)) if isinstance(label, tuple) else label for label in named)
 
 
 def _numbers(returned: Any, name: str) -> np.ndarray:

@@ -7,7 +7,7 @@ other units: its errors would follow from those of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,15 +54,21 @@ def unit_values(
 
 
 def returned_by(function: Callable[[Tables], Any], name: str, tables: Tables) -> Any:
-    """Return what a function returns.
+    """Return what a function returns; it gets copies of the tables, which it may change.
 
     Raises:
-        QueryError: it raises an error.
+        QueryError: it raises an error, or returns nothing.
     """
+    import narwhals as nw
+
+    copies = {one: nw.from_native(table, eager_only=True).clone().to_native() for one, table in tables.items()}
     try:
-        return function(dict(tables))
+        returned = function(copies)
     except Exception as error:
         raise QueryError(f"{name} raises {type(error).__name__} on the synthetic tables: {error}") from error
+    if returned is None:
+        raise QueryError(f"{name} returns nothing: does it lack a line with return?")
+    return returned
 
 
 def is_of_units(returned: Any, units: int, key: str | None) -> bool:
@@ -78,6 +84,39 @@ def is_of_units(returned: Any, units: int, key: str | None) -> bool:
         return False
     named = getattr(getattr(returned, "index", None), "name", None)
     return size == units or (key is not None and named == key)
+
+
+def allowed(values: np.ndarray, wanted: Any, name: str) -> np.ndarray:
+    """Return 1.0 for each value that a condition allows, 0.0 for others, shape (units,).
+
+    Args:
+        values: numbers, truth values or texts, shape (units,).
+        wanted: a value, several, or a range (low, high), both included, of which None leaves an end open.
+        name: what errors call the values.
+
+    Raises:
+        QueryError: the condition is no such thing, has texts for numbers or numbers for texts, or allows no value.
+    """
+    ranged = isinstance(wanted, tuple)
+    several = ranged or (isinstance(wanted, Iterable) and not isinstance(wanted, str | Mapping))
+    ends: list[Any] = list(wanted) if several else [wanted]
+    kind, kinds = (
+        ("texts", str) if values.dtype.kind in "UO" else ("numbers", bool | int | float | np.bool_ | np.number)
+    )
+    known = [one for one in ends if not (ranged and one is None)]
+    if (ranged and len(ends) != 2) or not all(isinstance(one, kinds) and one == one for one in known):
+        raise QueryError(
+            f"given= for '{name}' is {excerpt(wanted)}, and its values are {kind}: give one of them, a set of some, or "
+            f"a range of two ends, such as {('a', None) if kind == 'texts' else (1, None)}."
+        )
+    low, high = ends if ranged else (None, None)
+    if not (ranged or ends) or (low is not None and high is not None and low > high):
+        raise QueryError(f"given= leaves '{name}' no value: {excerpt(wanted)}.")
+    if not ranged:
+        return np.isin(values, ends).astype(np.float64)
+    found = np.ones(len(values), dtype=bool)
+    found &= True if low is None else values >= low
+    return (found & (True if high is None else values <= high)).astype(np.float64)
 
 
 def _called(function: Callable[[Tables], Any], name: str, tables: Tables, root: str, key: str | None) -> np.ndarray:
@@ -123,7 +162,7 @@ def _aligned(returned: Any, name: str, frame: Any, root: str, key: str | None) -
         return _by_key(column[key].to_numpy(), values, name, frame, root, key) if key in column.columns else values
     if isinstance(column, nw.Series):
         index = getattr(returned, "index", None)
-        if index is not None and key is not None and not index.equals(frame.index):
+        if index is not None and not callable(index) and key is not None and not index.equals(frame.index):
             return _by_key(np.asarray(index), column.to_numpy(), name, frame, root, key)
         return column.to_numpy()
     return _array(returned)

@@ -21,7 +21,7 @@ from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.synthesizer.how_many import HowMany
 from pgmest.synthesizer.unit_statistics import Statistic
-from pgmest.synthesizer.unit_values import is_of_units, returned_by, unit_values
+from pgmest.synthesizer.unit_values import allowed, is_of_units, returned_by, unit_values
 
 MEASURES = ("count", "share", "mean")
 """What is asked about units: how many there are, their share of all, and the mean of an attribute."""
@@ -29,6 +29,8 @@ MOST_CELLS = 2_000
 """The largest number of cells of a table of units."""
 MOST_NUMBERS = 10_000_000
 """The largest number of numbers of a table of units by cells."""
+MANY_ROWS = 50
+"""So many values, as many as a table has rows, are those of its rows."""
 CHECKED = 0.5
 """The share of the units on which a function is called again."""
 
@@ -42,6 +44,7 @@ class UnitAttribute:
         codes: the code of each unit, shape (units,).
         labels: what each code means.
         numbers: the value of each unit if it is a number; None if it is not.
+        ends: the least and the greatest number that a unit may have, as far as that is public.
         weights: returns the weight of each unit under a condition.
     """
 
@@ -50,6 +53,7 @@ class UnitAttribute:
     labels: Sequence[Any]
     numbers: np.ndarray | None
     weights: Callable[[Any], np.ndarray]
+    ends: tuple[float, float] = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +64,12 @@ class WholeUnits:
         result: the result.
         schema: the schema of the tables.
         named: returns what the model calls a column, its labels, and the weight of each code under a condition.
-        make: makes dataframes of linked codes.
+            It has the method `decoded`, too, which makes dataframes of linked codes.
     """
 
     result: LinkedResult
     schema: LinkedSchema
     named: Any
-    make: Callable[[LinkedDataset], dict[str, Any]]
 
     @cached_property
     def linked(self) -> LinkedDataset:
@@ -82,7 +85,7 @@ class WholeUnits:
     @cached_property
     def tables(self) -> dict[str, Any]:
         """The synthetic units as dataframes."""
-        return self.make(self.linked)
+        return self.named.decoded(self.linked, np.random.default_rng(0))
 
     @cached_property
     def some(self) -> dict[str, Any]:
@@ -106,7 +109,10 @@ class WholeUnits:
             name = _name_of(attributes[0])
             returned = returned_by(attributes[0], name, self.tables)
             if not is_of_units(returned, len(self.linked), self.key):
+                self._check_not_of_rows(returned, name)
                 return self._statistic(Statistic.of(attributes[0], name, returned), level)
+        if measure == "mean" and not attributes:
+            raise QueryError("a mean is of an attribute: put a HowMany, a function, or a number of rows first.")
         every = [self.attribute(one) for one in attributes]
         names = [one.name for one in every]
         if len(set(names)) < len(names):
@@ -136,6 +142,17 @@ class WholeUnits:
                 name += "_"
             columns[name] = values
         return nw.from_dict(columns, backend=cast(Any, self.schema.library)).to_native()
+
+    def _check_not_of_rows(self, returned: Any, name: str) -> None:
+        """Raise QueryError if a function returns a value for each row of a table that hangs on the root."""
+        for table in self.linked.order[1:]:
+            rows = self.linked.tables[table].dataset.records
+            if np.ndim(returned) and len(returned) == rows >= MANY_ROWS:
+                raise QueryError(
+                    f"{name} returns a value for each of the {rows:,} rows of '{table}', and this question is about "
+                    f"rows of '{self.linked.root}': return one for each of these, as by .groupby(key).max(), or count "
+                    f"rows with pgmest.HowMany('{table}', ...)."
+                )
 
     def _statistic(self, asked: Statistic, level: float) -> Any:
         """Return the values of a function that are no values of units, and their intervals."""
@@ -185,7 +202,7 @@ class WholeUnits:
                     f"'{averaged.name}' has no numbers to take the mean of: put a HowMany first, a number of rows, or "
                     f"a function, such as lambda tables: tables['{self.linked.root}'][column]."
                 )
-            numbers, least, most = averaged.numbers, float(averaged.numbers.min()), float(averaged.numbers.max())
+            numbers, (least, most) = averaged.numbers, averaged.ends
         at_once, parts = max(1, MOST_NUMBERS // max(1, len(cell))), []
         for start in range(0, cells, at_once):
             inside = (cell[:, None] == np.arange(start, min(start + at_once, cells))) * weights[:, None]
@@ -226,9 +243,13 @@ class WholeUnits:
         labels = [str(number) for number in range(most + 1)]
         if asked.most is not None:
             labels[-1] += "+"
-        return UnitAttribute(
-            str(asked), np.minimum(numbers, most), labels, numbers * 1.0, lambda value: _chosen(numbers, value)
-        )
+        name, codes, ends = str(asked), np.minimum(numbers, most), (0.0, self._most_rows(asked.table))
+        return UnitAttribute(name, codes, labels, numbers * 1.0, lambda value: allowed(numbers, value, name), ends)
+
+    def _most_rows(self, table: str) -> float:
+        """Return the largest number of rows of a table that hang on one unit."""
+        part = self.schema.parts[table]
+        return 1.0 if part.parent is None else self._most_rows(part.parent) * part.at_most
 
     def _computed(self, function: Callable[[Any], Any]) -> UnitAttribute:
         name = _name_of(function)
@@ -239,7 +260,9 @@ class WholeUnits:
             raise QueryError(f"{name} returns values of kinds that cannot be compared: return one kind.") from None
         numbers = None if values.dtype.kind in "UO" else values.astype(np.float64)
         shown = getattr(function, "__name__", "value").replace("<lambda>", "value")
-        return UnitAttribute(shown, codes.ravel(), labels.tolist(), numbers, lambda value: _chosen(values, value))
+        weights = lambda value: allowed(values, value, name)  # noqa: E731
+        ends = (0.0 if numbers is not None and numbers.min() >= 0 else -np.inf, 1.0 if values.dtype == bool else np.inf)
+        return UnitAttribute(shown, codes.ravel(), labels.tolist(), numbers, weights, ends)
 
     def _column(self, asked: str) -> UnitAttribute:
         root, domain = self.linked.root, self.result.domain_of(self.linked.root)
@@ -247,39 +270,35 @@ class WholeUnits:
         try:
             level = named_levels(domain, [full_name(name, domain)])[0]
         except UnknownAttributeError:
-            owners = [table for table, part in self.schema.parts.items() if asked.split(".")[-1] in part.schema.domain]
-            if not owners:
+            owned = [
+                (table, column)
+                for table, part in self.schema.parts.items()
+                for column in part.schema.domain
+                if table != root and asked in (column, f"{table}.{column}")
+            ]
+            if not owned:
                 raise
+            table, column = owned[0]
             raise QueryError(
-                f"'{asked}' is of rows of '{owners[0]}', and this question is about rows of '{root}': count rows with "
-                f"pgmest.HowMany('{owners[0]}', {{'{asked.split('.')[-1]}': value}}), or give a function of the tables."
+                f"'{asked}' is of rows of '{table}', and this question is about rows of '{root}': count rows with "
+                f"pgmest.HowMany('{table}', {{'{column}': value}}), or give a function of the tables."
             ) from None
         size, own = domain[level.attribute], level.attribute.removeprefix(f"{root}.")
         if own in self.linked.tables[root].domain:
             base, numbers = np.asarray(self.linked.tables[root].dataset.column(own), dtype=np.int64), None
+            ends = -np.inf, np.inf
         else:
             sizes = self.linked.sizes(
                 next(child for child in self.linked.children(root) if own.endswith(f" of {child}"))
             )
-            base, numbers = np.minimum(sizes, size - 1), sizes * 1.0
+            base, numbers, ends = np.minimum(sizes, size - 1), sizes * 1.0, (0.0, size - 1.0)
         codes = base if level.groups is None else level.groups[base]
         labels = self.named.labels(level.name, level.size or size)
         weights = lambda value: self.named.weights(level.name, value, size)[base]  # noqa: E731
-        return UnitAttribute(asked, codes, labels, numbers, weights)
+        return UnitAttribute(asked, codes, labels, numbers, weights, ends)
 
 
 def _name_of(function: Callable[[Any], Any]) -> str:
     """Return what errors call a function."""
     name = getattr(function, "__name__", type(function).__name__)
     return "the function" if name == "<lambda>" else name
-
-
-def _chosen(values: np.ndarray, wanted: Any) -> np.ndarray:
-    """Return 1 for each value that a condition allows, 0 for others: a range, a set or list, or one value."""
-    if isinstance(wanted, tuple):
-        low, high = wanted
-        found = np.ones(len(values), dtype=bool)
-        found &= True if low is None else values >= low
-        return (found & (True if high is None else values <= high)).astype(np.float64)
-    some = list(wanted) if isinstance(wanted, set | frozenset | list) else [wanted]
-    return np.isin(values, some).astype(np.float64)

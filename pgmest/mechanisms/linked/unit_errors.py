@@ -61,6 +61,7 @@ class UnitErrors:
         factor: the lower Cholesky factor of the precision of their numbers, relative to the estimated ones.
         moved: what the noisy answers say about these numbers beyond the synthetic ones, times the factor's transpose.
         left: the root of the variance that the correction of the residual of each unit adds.
+        unseen: the standard error of a number of units of a kind that does not occur among the synthetic ones.
     """
 
     pool: np.ndarray
@@ -69,6 +70,7 @@ class UnitErrors:
     factor: np.ndarray
     moved: np.ndarray
     left: np.ndarray
+    unseen: float
 
     @classmethod
     def of(cls, linked: LinkedDataset, runs: Mapping[str, FamilyModel]) -> UnitErrors:
@@ -110,7 +112,8 @@ class UnitErrors:
                     more(1)
             _add_products(precision, waiting)
         least = 1 / (MODEL_ERROR**2 * len(pool))
-        common = 1 + (first.total_stddev / (scale * units)) ** 2  # the variance of what all units have in common
+        relative = first.total_stddev / (scale * units)
+        common = 1 + relative**2  # the variance of what all units have in common
         precision -= least**2 / (1 / common + len(pool) * least)
         precision[np.diag_indices(len(pool))] += least
         factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
@@ -118,7 +121,9 @@ class UnitErrors:
         inverse = lapack.dtrtri(factor, lower=1)[0]  # type: ignore[attr-defined]
         share = np.minimum(least * np.square(np.tril(inverse)).sum(axis=0), 1.0)
         left = np.sqrt(least * (np.maximum(1 / share, np.square(LEFT_OUT / share)) - 1))
-        return cls(pool, units, scale, factor, moved, left)
+        any_kind = first.total_stddev * min(relative, 1.0) ** 2  # what noise larger than the table hides
+        unseen = math.hypot(MODEL_ERROR * math.sqrt(units) * scale, any_kind)
+        return cls(pool, units, scale, factor, moved, left, unseen)
 
     def totals(self, values: np.ndarray, one: np.ndarray) -> Errors:
         """Return the errors of totals over units.
@@ -134,8 +139,7 @@ class UnitErrors:
         half = solve_triangular(self.factor, values * per_unit, lower=True, check_finite=False)
         residual = solve_triangular(self.factor, half, lower=True, trans=1, check_finite=False)
         both = np.vstack([half, self.left[:, None] * residual])
-        unseen = MODEL_ERROR * math.sqrt(self.units) * self.scale * one
-        return Errors(both, self.moved @ half, unseen)
+        return Errors(both, self.moved @ half, self.unseen * one)
 
 
 @dataclass(frozen=True, eq=False)
