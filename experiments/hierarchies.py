@@ -364,8 +364,8 @@ the error of those without.
 
 On tables that were not used for any choice, at epsilon 1 and 10 and two seeds: in three other long-tailed lists of 200,
 300 and 900 codes, chapters were at 0.28 to 0.53 alone and at 0.23 to 0.55 in pairs, codes in pairs at 0.69 to 0.91.
-Pairs of others were at 1.12 to 1.19 in four of six cases, as before these shares of levels: with the tree, more of the
-budget goes to pairs with codes, which are worth it. With random trees over areas and stations, pairs were at 0.85 to
+Pairs of others were at 1.12 to 1.19 in three of six cases, and were so before the coarsest level had its quarter: with
+the tree, more of the budget goes to pairs with codes. With random trees over areas and stations, pairs were at 0.85 to
 1.03; over the industries of MA2019, in the order of their code book, pairs and triples were at up to 1.13.
 
 On random trees over four tables, at epsilon 0.1 and 1 and four seeds, the mean ratio to LAMP without the tree was 0.97,
