@@ -196,19 +196,23 @@ class WholeUnits:
         if measure != "count" and not weights.any():
             raise QueryError("no synthetic unit has the given values, so there is no share or mean: ask for a count.")
         least, most, numbers = 0.0, np.inf if measure == "count" else 1.0, np.ones(len(cell))
+        center = 0.0
         if averaged is not None:
             if averaged.numbers is None:
                 raise QueryError(
                     f"'{averaged.name}' has no numbers to take the mean of: put a HowMany first, a number of rows, or "
                     f"a function, such as lambda tables: tables['{self.linked.root}'][column]."
                 )
-            numbers, (least, most) = averaged.numbers, averaged.ends
+            center = np.rint(np.average(averaged.numbers, weights=weights))  # so that years are as sure as ages
+            numbers = averaged.numbers - center
+            least, most = averaged.ends
         at_once, parts = max(1, MOST_NUMBERS // max(1, len(cell))), []
         for start in range(0, cells, at_once):
             inside = (cell[:, None] == np.arange(start, min(start + at_once, cells))) * weights[:, None]
             among = {"count": None, "share": weights, "mean": inside}[measure]
             found = self.result.unit_interval(inside * numbers[:, None], among, level=level)
-            parts.append((found.values, np.clip(found.low, least, most), np.clip(found.high, least, most)))
+            ends = (np.clip(end + center, least, most) for end in (found.low, found.high))
+            parts.append((found.values + center, *ends))
         return dict(zip((measure, "low", "high"), map(np.concatenate, zip(*parts, strict=True)), strict=True))
 
     def attribute(self, asked: Any) -> UnitAttribute:

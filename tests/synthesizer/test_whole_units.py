@@ -107,6 +107,13 @@ def test_means_are_of_each_cell(fitted: pg.Synthesizer) -> None:
     assert fitted.interval(capped, measure="mean")["mean"][0] > 1  # a mean is of numbers, not of "1+"
 
 
+def test_a_mean_of_years_is_as_sure_as_one_of_ages(fitted: pg.Synthesizer) -> None:
+    ages = fitted.interval([workers, "region"], measure="mean")
+    years = fitted.interval([lambda tables: 2000 + workers(tables), "region"], measure="mean")
+    for name in ("mean", "low", "high"):
+        assert np.allclose(years[name] - 2000, ages[name], atol=0.02)
+
+
 def test_values_may_come_with_keys_in_any_order(fitted: pg.Synthesizer) -> None:
     expected = fitted.interval(workers).to_numpy().tolist()
 
