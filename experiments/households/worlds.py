@@ -19,11 +19,11 @@ from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.tables.domain import Domain
 
 CLASSES, ROLES, ALIKE, SPREAD = 4, 3, 0.3, 1.5
-EPSILONS, DESIGNS, SEEDS = (0.3, 1.0, 3.0, 10.0), ("linked", "pair", "independent"), 2
+EPSILONS, DESIGNS, SEEDS = (1.0, 3.0, 10.0), ("linked", "pair", "independent"), 1
 HEAD = """# Linked tables: generated households
 
 `python -m experiments.households.worlds` makes this table: LinkedLAMP on households that are made by a rule, beside two
-of the designs of [Linked tables](households.md), with the same measure; errors in thousandths, two seeds each. No
+of the designs of [Linked tables](households.md), with the same measure; errors in thousandths, one seed each. No
 constant was chosen on them. Each household has one of four hidden kinds, each person one of three hidden roles (the
 first, the second, all others). The codes of a household's attributes depend on its kind, those of a person on kind and
 role: their shares are exponentials of normal numbers with a standard deviation of 1.5. A code of a person is that of
@@ -33,6 +33,13 @@ the first person with probability 0.3.
 - *homes*: 5,000 households with twelve attributes of 2 to 9 codes, two of a person, 1 to 8 persons (Poisson).
 - *tail*: 4,000 households with two attributes, three of a person, 1 to 30 persons with a heavy tail (Pareto, 1.3).
 - *few*: 300 households with three attributes, four of a person, 1 to 6 persons (Poisson).
+
+With one seed, ratios of single cells are uncertain by a fifth and more. Household tables and sizes are as close as
+those of *independent* on average, as they are meant to be. Two weaknesses are larger than the noise. In *tail*, where a
+tenth of the persons or more live in households of more than 12, tables of persons are up to 2.6 times as far off as
+those of *independent*: a household counts with the length of its counts, which hides how many persons it has in each
+cell, and the model between rounds does not know it either. For the same reason they are up to 1.8 times as far off in
+*homes*, where persons have two attributes only and *independent* spends half of the budget on one table of them.
 """
 
 

@@ -269,7 +269,8 @@ class LinkedRounds(Rounds):
         """Return the share that tables of parents need beside what they have had."""
         layout = self.linked.layout
         spent = sum(one.share for one in self.measured_marginals if layout.is_above(one.clique))
-        alone = ALONE * (1 - self._scoring_share) - spent
+        scored = any(map(layout.is_above, self.demand.pairs))  # without attributes, parents alone need no scores
+        alone = ALONE * (1 - self._scoring_share * scored) - spent
         return share_of_parents(above, item_errors.inside_of(layout.parents), alone, least)
 
     def _measure_one_way_again(self) -> None:
