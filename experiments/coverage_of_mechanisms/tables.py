@@ -162,8 +162,8 @@ SMALL: dict[str, Callable[[np.random.Generator], pg.Dataset]] = {
     "network, 500": _network(500, 16, 1.0),
     "factor, 900": _common_factor,
 }
-"""Tables of few records, where noise at small budgets is as large as the counts; they are reported apart. No rule of
-the intervals was found on them."""
+"""Tables of few records, where noise at small budgets is as large as the counts; they are reported apart. They
+check rules of the intervals that were found on other tables."""
 HOSTILE: dict[str, Callable[[np.random.Generator], pg.Dataset]] = {
     "two records": _two_records,
     "constant": _constant,
