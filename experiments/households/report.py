@@ -33,11 +33,11 @@ Where a design was not run here, its quoted row is used.
 expected error is 1.02 times the one with half of it; all other tables have the rest. Before, each kind of table had a
 fixed weight: sizes on anytown were up to 1.6 times as far off as those of *independent*, and *within* and *between* of
 travel_survey up to 1.07 times as far as those of *pair*. Where a household has no attributes, as on anytown, the share
-is 47 % of the budget for nine counts. That costs the other tables of anytown up to 15 %, and 21 to 28 % at epsilon 10,
-where *between* is now farther off than the quoted run of *flat*. Nothing is lost after the answers: sizes of records on
-anytown are off by 0.0106 on average, those estimated from the noisy answers by 0.0109 (twelve runs). The ratios of
-sizes in the list are within a standard error of 1.05. To change codes of households once more, by the tables of
-households only, lowered their errors by 2 % and was left out.
+is nearly half of the budget for nine counts. That costs the other tables of anytown up to 15 %, and 21 to 28 % at
+epsilon 10, where *between* is now farther off than the quoted run of *flat*. Nothing is lost after the answers: sizes
+of records on anytown are off by 0.0106 on average, those estimated from the noisy answers by 0.0109 (twelve runs). The
+ratios of sizes in the list are within a standard error of 1.05. To change codes of households once more, by the tables
+of households only, lowered their errors by 2 % and was left out.
 """
 ORDER = ("linked", "pair", "independent", "flat", "flat AIM", "dpsynth")
 LEAST = 1e-4

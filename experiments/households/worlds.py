@@ -1,8 +1,7 @@
 """python -m experiments.households.worlds [--only PATTERN] [--fresh] [--report] [--workers N]: on generated households.
 
-LinkedLAMP beside two other designs on households that are made by a rule, and for which nothing was chosen. Earlier
-runs are reused (`experiments.kept_runs`). The tables go to experiments/results/household_worlds.{csv,md}. Set
-OPENBLAS_NUM_THREADS=1.
+LinkedLAMP beside two other designs on households that are made by a rule. Earlier runs are reused
+(`experiments.kept_runs`). The tables go to experiments/results/household_worlds.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ CLASSES, ROLES, ALIKE, SPREAD = 4, 3, 0.3, 1.5
 EPSILONS, DESIGNS, SEEDS = (1.0, 3.0, 10.0), ("linked", "pair", "independent"), 1
 HEAD = """# Linked tables: generated households
 
-`python -m experiments.households.worlds` makes this table: LinkedLAMP on households that are made by a rule, beside two
-of the designs of [Linked tables](households.md), with the same measure; errors in thousandths, one seed each. No
-constant was chosen on them. Each household has one of four hidden kinds, each person one of three hidden roles (the
-first, the second, all others). The codes of a household's attributes depend on its kind, those of a person on kind and
-role: their shares are exponentials of normal numbers with a standard deviation of 1.5. A code of a person is that of
-the first person with probability 0.3.
+`python -m experiments.households.worlds` makes this table: LinkedLAMP on households that are made by a rule, beside
+two of the designs of [Linked tables](households.md), with the same measure; errors in thousandths, one seed each. Two
+rules for small budgets were found on *homes* at epsilon 1: single pairs that matter are scored without being selected,
+and cuts are longer (`UNKNOWN`). Nothing else was chosen on them. Each household has one of four hidden kinds, each
+person one of three hidden roles (the first, the second, all others). The codes of a household's attributes depend on
+its kind, those of a person on kind and role: their shares are exponentials of normal numbers with a standard deviation
+of 1.5. A code of a person is that of the first person with probability 0.3.
 
 - *bare*: 3,000 households without attributes, five attributes of a person, 1 to 8 persons (Poisson).
 - *homes*: 5,000 households with twelve attributes of 2 to 9 codes, two of a person, 1 to 8 persons (Poisson).
@@ -42,7 +42,7 @@ persons by 0.03 to 0.09: lengths hide how many persons of large households are i
 rounds does not know it either, so cuts are too short. In *homes* it is the same on a smaller scale (0.005 and 0.015).
 In *few* at epsilon 10, household tables are off by 0.06 and those of *independent* by 0.04 although they have nearly
 the same share of the budget: the 300 records must meet tables of households and of persons at once. To change codes of
-households once more, by their own tables only, would help there; it was not tried on few households.
+households once more, by their own tables only, may help there; it was not tried on few households.
 """
 
 
