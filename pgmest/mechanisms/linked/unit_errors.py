@@ -20,7 +20,7 @@ The records are not read: the answers, the synthetic units and the public limits
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,8 @@ class UnitErrors:
                         _add_products(precision, waiting)
                     more(1)
             _add_products(precision, waiting)
-        least = 1 / (MODEL_ERROR**2 * len(pool))
+        error = model_error(runs.values(), scale * units)
+        least = 1 / (error**2 * len(pool))
         relative = first.total_stddev / (scale * units)
         common = 1 + relative**2  # the variance of what all units have in common
         precision -= least**2 / (1 / common + len(pool) * least)
@@ -122,7 +123,7 @@ class UnitErrors:
         share = np.minimum(least * np.square(np.tril(inverse)).sum(axis=0), 1.0)
         left = np.sqrt(least * (np.maximum(1 / share, np.square(LEFT_OUT / share)) - 1))
         any_kind = first.total_stddev * min(relative, 1.0) ** 2  # what noise larger than the table hides
-        unseen = math.hypot(MODEL_ERROR * math.sqrt(units) * scale, any_kind)
+        unseen = math.hypot(error * math.sqrt(units) * scale, any_kind)
         return cls(pool, units, scale, factor, moved, left, unseen)
 
     def totals(self, values: np.ndarray, one: np.ndarray) -> Errors:
@@ -165,6 +166,23 @@ class Errors:
     def covariance(self, other: Errors) -> np.ndarray:
         """Return the covariance of each total with the same one, or the only one, of others."""
         return (self.half * other.half).sum(axis=0) + self.bias * other.bias
+
+
+def model_error(runs: Iterable[FamilyModel], total: float) -> float:
+    """Return the standard error of a mean that no answer is about, relative to the standard deviation of the value.
+
+    It is at least `MODEL_ERROR`, and grows with the dependence that noise hides: with the standard error that the
+    correlation of two values has in a measured table of two attributes, where each value has half of the units. With
+    noise of standard deviation s in each of K cells, that is $\\sqrt{K} s / n$ for n units. The median of the tables
+    counts; without one, nothing is known about dependence.
+
+    Args:
+        runs: the models of the runs.
+        total: the estimated number of units.
+    """
+    lengths = [answer for run in runs for answer in run.lengths if len(answer.clique) == 2]
+    noise = [math.sqrt(answer.values.size) * answer.stddev / max(total, 1.0) for answer in lengths]
+    return math.hypot(MODEL_ERROR, min(float(np.median(noise)), 1.0) if noise else 1.0)
 
 
 def _families(linked: LinkedDataset, child: str, layout: Layout) -> Families:

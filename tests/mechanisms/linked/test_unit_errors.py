@@ -76,7 +76,7 @@ def test_errors_are_those_of_the_normal_posterior() -> None:
     model = model_of(families, [])
     errors = UnitErrors.of(linked_of(families), {"persons": model})
     rows = np.hstack([answer.rows(families).toarray() / answer.stddev for answer in noisy_answers(model)])
-    prior = module.MODEL_ERROR**2 * 40
+    prior = module.model_error([model], 40.0) ** 2 * 40
     common = 1 + (2 / 40) ** 2  # of the number of all units, whose standard error is 2
     cov = np.linalg.inv(rows @ rows.T + np.linalg.inv(np.eye(40) * prior + common))
     share = np.diag(cov) / prior
@@ -91,12 +91,32 @@ def test_errors_are_those_of_the_normal_posterior() -> None:
     nothing = UnitErrors.of(linked_of(families), {"persons": FamilyModel(families, (), (), 40.0, 1.0)})
     centered = values - values.mean(axis=0)  # so that the number of all units does not matter
     mean = nothing.totals(centered / 40, np.zeros(3)).stddev
-    assert np.allclose(mean, module.MODEL_ERROR * centered.std(axis=0))
+    unknown = module.model_error([], 40.0)
+    assert np.allclose(mean, unknown * centered.std(axis=0))
     assert nothing.totals(np.ones((40, 1)), np.zeros(1)).stddev[0] > 40
     one = errors.totals(np.zeros((40, 1)), np.ones(1)).stddev  # units that do not occur
-    assert one[0] == pytest.approx(module.MODEL_ERROR * 40**0.5, rel=1e-4)
+    assert one[0] == pytest.approx(unknown * 40**0.5, rel=1e-4)
     hidden = UnitErrors.of(linked_of(families), {"persons": FamilyModel(families, (), (), 40.0, 300.0)})
     assert hidden.totals(np.zeros((40, 1)), np.ones(1)).stddev[0] > 300  # the noise hides as many of any kind
+
+
+def test_the_model_error_grows_with_the_dependence_that_noise_hides() -> None:
+    families = random_families(np.random.default_rng(9), 50, 3)
+
+    def run(stddev: float) -> FamilyModel:
+        answer = MeasuredLengths(("a", "b"), (np.arange(8), np.arange(6)), np.zeros((8, 6)), stddev, False)
+        return FamilyModel(families, (answer,), (), 500.0, 1.0)
+
+    found = [module.model_error([run(stddev)], 500.0) for stddev in (0.0, 5.0, 50.0, 5e6)]
+    assert found[0] == module.MODEL_ERROR
+    assert found == sorted(found)
+    assert found[-1] == pytest.approx(module.model_error([], 500.0))
+    noise = 5.0 * np.random.default_rng(10).standard_normal(
+        (4000, 8, 6)
+    )  # correlations of two halves of the units each
+    halves = np.multiply.outer(np.repeat([1, -1], 4), np.repeat([1, -1], 3))
+    correlations = (noise * halves).sum(axis=(1, 2)) / 500
+    assert found[1] == pytest.approx(np.hypot(module.MODEL_ERROR, correlations.std()), rel=0.01)
 
 
 def test_noisy_answers_move_the_bias_and_the_errors_have_the_right_size() -> None:
@@ -104,8 +124,9 @@ def test_noisy_answers_move_the_bias_and_the_errors_have_the_right_size() -> Non
     linked, generator = linked_of(families), np.random.default_rng(8)
     model, values = model_of(families, []), generator.random((60, 5))
     answers, scores = list(noisy_answers(model)), []
+    error = module.model_error([model], 60.0)
     for _ in range(60):
-        more = generator.normal(0, module.MODEL_ERROR * 60**0.5, 60)
+        more = generator.normal(0, error * 60**0.5, 60)
         drawn = [a.total(families) + more @ a.rows(families).toarray() for a in answers]
         drawn = [one + generator.normal(0, a.stddev, len(one)) for one, a in zip(drawn, answers, strict=True)]
         above = tuple(
@@ -201,15 +222,16 @@ def worlds() -> list[tuple[LinkedDataset, LinkedResult]]:
     return made
 
 
-@pytest.mark.parametrize(("model_error", "least", "most"), [(module.MODEL_ERROR, 0.9, 1.0), (0.005, 0.0, 0.8)])
+@pytest.mark.parametrize(("model_error", "least", "most"), [(None, 0.9, 1.0), (0.005, 0.0, 0.8)])
 def test_intervals_hold_unless_the_model_is_taken_to_be_right(
     worlds: list[tuple[LinkedDataset, LinkedResult]],
     monkeypatch: pytest.MonkeyPatch,
-    model_error: float,
+    model_error: float | None,
     least: float,
     most: float,
 ) -> None:
-    monkeypatch.setattr(module, "MODEL_ERROR", model_error)
+    if model_error is not None:
+        monkeypatch.setattr(module, "model_error", lambda *_: model_error)
     held = []
     for linked, result in worlds:
         errors = UnitErrors.of(result.model, {name: run.model for name, run in result.results.items()})
