@@ -11,7 +11,15 @@ import pytest
 
 import pgmest as pg
 from experiments.coverage_of_mechanisms import command, fits, records, scores
-from experiments.coverage_of_mechanisms.questions import CLASSES, Question, conditional_means, judged, questions, slopes
+from experiments.coverage_of_mechanisms.questions import (
+    CLASSES,
+    COMBINED,
+    Question,
+    conditional_means,
+    judged,
+    questions,
+    slopes,
+)
 from experiments.coverage_of_mechanisms.report import LEAST_VERSION, write
 from experiments.coverage_of_mechanisms.summaries import summary
 from experiments.coverage_of_mechanisms.tables import HOSTILE, data_of
@@ -166,6 +174,29 @@ def test_runs_of_earlier_intervals_are_judged_again(monkeypatch):
         assert command._is_made(run) == made
 
 
+@pytest.mark.parametrize("option", ["--intervals", "--records", "--fresh"])
+def test_a_part_is_judged_again_and_the_other_stays_as_it_was(tmp_path, monkeypatch, option):
+    run, old = fits.Run("titanic", "MST", 1.0, 0), {"version": scores.VERSION - 1}
+    asked = {"cells": option != "--records", COMBINED: option != "--intervals"}
+    monkeypatch.setattr(command, "ROWS", tmp_path)
+    monkeypatch.setattr(command, "_committed", dict)
+    monkeypatch.setattr(command, "runs", lambda seeds: iter([run]))
+    monkeypatch.setattr(command, "make", lambda step, runs, measure, workers: [measure(run) for run in runs])
+    monkeypatch.setattr(command, "fit", lambda run: None)
+    monkeypatch.setattr(command, "write", lambda rows, folder: None)
+    monkeypatch.setattr(scores, "rows", lambda run, levels: [_row("titanic", 0.7, 9, 1.0)])
+    monkeypatch.setattr(records, "rows", lambda run: [_row("titanic", 0.7, 9, 1.0, **{"class": COMBINED})])
+    monkeypatch.setattr("sys.argv", ["coverage", "mechanisms", option])
+    path = tmp_path / f"{run.name}.json"
+    path.write_text(json.dumps([_row("titanic", 0.2, 9, 1.0, **{"class": name}, **old) for name in asked]))
+    command.main()
+    found = {row["class"]: row["held"] for row in command.made(run)}
+    assert found == {name: 0.7 if again else 0.2 for name, again in asked.items()}
+    path.unlink()
+    command.main()
+    assert {row["class"] for row in command.made(run)} == set(asked)
+
+
 def test_the_report_marks_what_misses(tmp_path):
     refused = _row("fire", 0.95, 0, 1.0, **{"class": "boxes", "refused": 3, "note": "TypeError: a | b"})
     wide = _row("titanic", 0.953, 100, 9.0, mechanism="AIM")
@@ -196,8 +227,8 @@ def test_a_fit_is_saved_with_its_measurements_and_judged_again_by_fresh_only(tmp
     monkeypatch.setattr(command, "ROWS", tmp_path / "rows")
     monkeypatch.setattr(command, "RESULTS", tmp_path)
     monkeypatch.setattr(command, "runs", lambda seeds: iter([run]))
-    monkeypatch.setattr(command, "judge", lambda run: _judged(run))
-    monkeypatch.setattr(command, "make", lambda runs, measure, workers: [measure(run) for run in runs])
+    monkeypatch.setattr(command, "judge", lambda run, **parts: _judged(run))
+    monkeypatch.setattr(command, "make", lambda step, runs, measure, workers: [measure(run) for run in runs])
     seen: list[fits.Run] = []
 
     def _judged(run):
