@@ -136,7 +136,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
     if len(small):
         yield from ("", "## Tables of few records", "")
         yield f"Tables of 500 to 900 records, at epsilon 0.1 and 1: {'; '.join(SMALL)}. {_seeds(small)}"
-        yield _versions(small)
+        yield from filter(None, [_versions(small)])
         yield "They were made to check rules that were found on the others, and decided between three of them."
         yield from ("", *_counted(small), "", *_table(small))
     if len(whole):
@@ -149,7 +149,8 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
     if len(others):
         yield from ("", "## Other mechanisms", "", "With the estimators of their papers.", "", *_table(others))
     if len(hostile):
-        yield from ("", "## Tables made to be hostile", "", _versions(hostile), "", *_of_hostile(hostile))
+        yield from ("", "## Tables made to be hostile", *(["", told] if (told := _versions(hostile)) else []))
+        yield from ("", *_of_hostile(hostile))
     refused = rows[rows["refused"] > 0]
     if len(refused):
         yield from ("", "## Questions without an interval", "", "| mechanism | class | questions | for example |")
