@@ -146,17 +146,26 @@ def write(rows: pd.DataFrame) -> None:
         name = f"{level}, {kind}"
         if f"{name}, held" not in means:
             continue
-        held = means[f"{name}, held"]
-        by = held.groupby(level="epsilon").mean()
-        table, epsilon = held.idxmin()
-        cells = [
-            " / ".join(f"{100 * value:.0f}" for value in by),
-            f"{100 * means[f'{name}, present'].mean():.0f}",
-            f"{100 * held.min():.0f}, {table} at {epsilon:g}",
-            f"{np.exp(np.log(means[f'{name}, width']).mean()):.2f}",
-        ]
+        held, worst, width = held_and_width(means, name)
+        cells = [held, f"{100 * means[f'{name}, present'].mean():.0f}", worst, width]
         lines.append(f"| {level}: {KINDS[kind]} | " + " | ".join(cells) + " |")
     (RESULTS / "households_coverage.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def held_and_width(means: pd.DataFrame, name: str) -> list[str]:
+    """Return cells of a report: what intervals of a class hold at each budget, the least of a table, and their width.
+
+    Args:
+        means: the means over seeds, by table and epsilon.
+        name: the class, whose columns are "NAME, held" and "NAME, width".
+    """
+    held = means[f"{name}, held"].dropna()
+    table, epsilon = held.idxmin()
+    return [
+        " / ".join(f"{100 * value:.0f}" for value in held.groupby(level="epsilon").mean()),
+        f"{100 * held.min():.0f}, {table} at {epsilon:g}",
+        f"{np.exp(np.log(means[f'{name}, width']).mean()):.2f}",
+    ]
 
 
 if __name__ == "__main__":
