@@ -25,6 +25,7 @@ def by_table(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     numbers = ["held", "held present", "below", "above", "next", "width", "width present", "square", "square present"]
     groups = rows.groupby([*keys, "table"], sort=False)
     found = groups[numbers].mean().join(groups[["answers", "present", "refused"]].sum()).reset_index()
+    found["held"] = found["held"].round(4)  # kept rows have more digits than the committed ones
     for mark in ("", " present"):
         oracle = 2 * REACH * np.sqrt(found[f"square{mark}"])
         found[f"ratio{mark}"] = np.log(np.maximum(found[f"width{mark}"], 1e-9) / np.maximum(oracle, 1e-9))
@@ -36,7 +37,7 @@ def summary(rows: pd.DataFrame, keys: Sequence[str] = ("mechanism", "epsilon", "
     found = []
     for key, group in by_table(rows, keys).groupby(list(keys), sort=False):
         large = group[group["answers"] >= FEWEST]
-        worst = large.loc[large["held"].idxmin()] if len(large) else None
+        worst = large.sort_values(["held", "table"]).iloc[0] if len(large) else None
         found.append(
             {
                 **dict(zip(keys, key, strict=True)),
