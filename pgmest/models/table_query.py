@@ -25,11 +25,7 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
     """
     if clique is not None and callable(query):
         return as_factor(query(table))
-    if isinstance(query, LinearMeasurement):
-        query, clique = query.query, query.clique
-        if query is None:
-            return table
-        clique = None if isinstance(query, Kron) else clique
+    query, clique = _query_and_clique(query, clique)
     if isinstance(query, Kron):
         values = query.apply(table)
         return Factor(dict(zip(query.axes, query.answer_shape, strict=True)), values)
@@ -53,11 +49,7 @@ def answer_tables(tables: np.ndarray, domain: Domain, query: Any, clique: Iterab
     Raises:
         QueryError: a query that does not fit.
     """
-    if isinstance(query, LinearMeasurement):
-        query, clique = query.query, query.clique
-        if query is None:
-            return tables
-        clique = None if isinstance(query, Kron) else clique
+    query, clique = _query_and_clique(query, clique)
     if isinstance(query, Kron):
         query.check(domain)
         return query.apply_many(tables.transpose(0, *(axis + 1 for axis in domain.axes(query.attributes))))
@@ -67,6 +59,13 @@ def answer_tables(tables: np.ndarray, domain: Domain, query: Any, clique: Iterab
     if isinstance(matrix, MatrixQuery):
         return matrix.apply(flat, axis=1)
     return np.stack([matrix.apply(table) for table in flat])
+
+
+def _query_and_clique(query: Any, clique: Any) -> tuple[Any, Any]:
+    """Return a query, that of a measurement, and the attributes of a matrix; None for the cells of the table."""
+    if not isinstance(query, LinearMeasurement):
+        return query, clique
+    return query.query, None if query.query is None or isinstance(query.query, Kron) else query.clique
 
 
 def _matrix(query: Any, domain: Domain) -> LinearQuery:

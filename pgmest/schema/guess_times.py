@@ -24,7 +24,7 @@ FIRST_SECOND, LAST_SECOND = 315_532_800, 4_102_444_800
 MANY_TIMES = 20
 """The least number of distinct times, all in the first hour of a day, that are durations."""
 NAMED_CLOCKS = (("h", ""), ("H", ""), (" h ", ""), ("h", "min"), (":", " Uhr"), (".", " Uhr"), (":", " h"))
-"""What stands behind the hour and the minute of times such as 14h05 and 14.05 Uhr."""
+"""The texts behind the hour and behind the minute of times such as 14h05 and 14.05 Uhr."""
 MINUTES = "IT IS READ AS HOURS:MINUTES. IF IT IS MINUTES:SECONDS, WRITE 0:12:34 FOR 12:34 IN THE TABLE."
 UNITS = (("second", 1, 600), ("minute", 60, 36_000), ("hour", 3600, 20 * DAY), ("day", DAY, np.inf))
 """The units of durations, in seconds, each with the longest duration that a draft has it for."""

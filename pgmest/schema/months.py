@@ -49,7 +49,7 @@ FIRST = re.compile(r"(?<!\d)1(?:er|\.?[º°])(?![^\W_])")
 """The first day of a month where it is an ordinal number, as in 1er janvier and 1º gennaio."""
 DOTTED = re.compile(rf"(?:{'|'.join(ENGLISH['%B'])})\.(?!\d)")
 EXPANDED = str.maketrans({"ä": "ae", "Ä": "Ae", "ö": "oe", "ü": "ue"})
-"""Umlauts as they are spelled where there are none."""
+"""The spelling of umlauts in plain letters."""
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from pgmest.synthesizer.unit_statistics import Statistic
 from pgmest.synthesizer.unit_values import allowed, is_of_units, returned_by, unit_values
 
 MEASURES = ("count", "share", "mean")
-"""What is asked about units: how many there are, their share of all, and the mean of an attribute."""
+"""The answers about units: their number, their share of all, and the mean of an attribute."""
 MOST_CELLS = 2_000
 """The largest number of cells of a table of units."""
 MOST_NUMBERS = 10_000_000
 """The largest number of numbers of a table of units by cells."""
-MANY_ROWS = 50
-"""So many values, as many as a table has rows, are those of its rows."""
+ENOUGH_ROWS = 50
+"""The fewest values of a function that count as values of the rows of a table with that number of rows."""
 CHECKED = 0.5
 """The share of the units on which a function is called again."""
 
@@ -147,7 +147,7 @@ class WholeUnits:
         """Raise QueryError if a function returns a value for each row of a table that hangs on the root."""
         for table in self.linked.order[1:]:
             rows = self.linked.tables[table].dataset.records
-            if np.ndim(returned) and len(returned) == rows >= MANY_ROWS:
+            if np.ndim(returned) and len(returned) == rows >= ENOUGH_ROWS:
                 raise QueryError(
                     f"{name} returns a value for each of the {rows:,} rows of '{table}', and this question is about "
                     f"rows of '{self.linked.root}': return one for each of these, as by .groupby(key).max(), or count "

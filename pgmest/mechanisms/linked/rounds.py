@@ -174,7 +174,7 @@ class LinkedRounds(Rounds):
 
     @property
     def _averaged(self) -> bool:
-        """Whether averages are measured: lengths have a large sensitivity in l1."""
+        """True if averages are measured: lengths have a large sensitivity in l1."""
         return is_pure(self.curator.budget)
 
     def spend_all(self) -> None:
@@ -184,7 +184,7 @@ class LinkedRounds(Rounds):
 
     @property
     def _numbered(self) -> bool:
-        """Whether the numbers of children with a code are measured: their search reads all children of a family."""
+        """True if the numbers of children with a code are measured: their search reads all children of a family."""
         layout = self.linked.layout
         return len(layout.members) > 0 and 1 < layout.at_most <= MOST_ALL and not self._averaged
 

@@ -1,4 +1,4 @@
-"""The number of families, where noise may be larger than it: not so many families that only noise is seen in them."""
+"""The likely number of families, which is below its estimate where noise may be larger than the number."""
 
 from __future__ import annotations
 

@@ -72,10 +72,10 @@ def ratio_ends(
     sure = np.square(among) > np.square(z) * b * (1 + 1e-9)
     below = np.where(sure, among, 1.0)
     ratio, g = values / below, np.where(sure, np.square(z) * b / np.square(below), 0.0)
-    centre = (ratio - np.where(sure, np.square(z) * c / np.square(below), 0.0)) / (1 - g)
+    center = (ratio - np.where(sure, np.square(z) * c / np.square(below), 0.0)) / (1 - g)
     inside = a - 2 * ratio * c + np.square(ratio) * b - g * (a - np.square(c) / np.maximum(b, 1e-300))
     reach = z / (np.abs(below) * (1 - g)) * np.sqrt(np.maximum(inside, 0.0))
-    return np.where(sure, centre - reach, -np.inf), np.where(sure, centre + reach, np.inf)
+    return np.where(sure, center - reach, -np.inf), np.where(sure, center + reach, np.inf)
 
 
 def _numbers(name: str, values: Any, units: int) -> tuple[np.ndarray, tuple[int, ...]]:

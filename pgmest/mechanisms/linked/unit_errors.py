@@ -3,16 +3,16 @@ r"""UnitErrors: how far totals and means over whole units may be from the truth,
 Let the data have $b (1 + e_u)$ units like each synthetic unit u, where b is the estimated number of units for each
 synthetic one. A question about whole units is a sum over u of a value times this number, and so is every noisy answer
 (`noisy_answers`), plus its noise. Before the answers, the $e_u$ are taken to be independent, normal, and as large as
-makes the standard error of the mean of any value `MODEL_ERROR` times its standard deviation between units, but for a
+makes the standard error of the mean of any value `model_error` times its standard deviation between units, but for a
 common part, as nothing is known about the number of all units. Given the answers they are normal with the precision
 $Z Z^T + P$, for Z what units add to the answers relative to the noise, and P the precision before. So what the answers
 determine has the error of their noise, and what they do not has that of the model, in one formula. The noisy answers
 differ from the synthetic ones; what this difference means for a question is added as a bias.
 
-Many answers fit any value of a unit, since it has cells of its own, but not that of other units which share these
-cells. So the model's part of an error is that of residuals which are corrected for it, as in regressions with
-heteroscedastic errors: the square of a unit's residual is divided by the share l of its value that the answers do not
-fit, or by (l / `LEFT_OUT`) ^ 2 if this is smaller, where the residual over l is that of a fit without the unit.
+Answers about many cells fit the value of any synthetic unit, since few others share its cells, but not those of other
+units in these cells. So the model's part of an error is that of residuals which are corrected for it, as in regressions
+with heteroscedastic errors: the square of a unit's residual is divided by the share l of its value that the answers do
+not fit, or by (l / `LEFT_OUT`) ^ 2 if this is smaller, where the residual over l is that of a fit without the unit.
 
 The records are not read: the answers, the synthetic units and the public limits are all that is used.
 """
@@ -36,16 +36,16 @@ from pgmest.mechanisms.linked.trees import family_table
 from pgmest.mechanisms.linked.unit_rows import noisy_answers
 
 MODEL_ERROR = 0.2
-"""The standard error of the mean of a value over units that no answer is about, relative to the standard deviation of
-the value between units. It was chosen so that intervals hold on three tables, at four budgets
+"""The least standard error of the mean of a value over units that no answer is about, relative to the standard
+deviation of the value between units. It was chosen so that intervals hold on three tables, at four budgets
 (`experiments.households.whole`)."""
 LEFT_OUT = 0.5
 """The share of the residual of a fit without a unit that counts. With all of it, intervals at an epsilon of 10 were up
 to four times as wide as needed; without it, those after answers over 101 ages held the truth in 84 % of the cases, not
 in 96 % (anytown, epsilon 10)."""
 MOST_UNITS = 3_000
-"""The number of synthetic units from which errors are found. With half as many, they can be fitted to so many answers
-that errors come out too small."""
+"""The number of synthetic units from which errors are found. With half as many, the answers fit them so
+closely that errors are too small."""
 AT_ONCE = 2_000
 """The number of noisy numbers that are taken into account at once."""
 

@@ -1,4 +1,4 @@
-"""What each family adds to each noisy answer of a run, as a sparse matrix with a row for each family.
+"""The contribution of each family to each noisy answer of a run, as a sparse matrix with a row for each family.
 
 A noisy answer is the sum of these rows over all families, plus noise, so it is linear in how many families there are of
 each kind. That holds for lengths as they were measured, and needs no ratio of counts to lengths.
