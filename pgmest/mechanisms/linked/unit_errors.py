@@ -44,8 +44,8 @@ LEFT_OUT = 0.5
 to four times as wide as needed; without it, those after answers over 101 ages held the truth in 84 % of the cases, not
 in 96 % (anytown, epsilon 10)."""
 MOST_UNITS = 3_000
-"""The number of synthetic units from which errors are found. With half as many, the answers fit them so
-closely that errors are too small."""
+"""The number of synthetic units from which errors are found. With half as many, the answers fit them so closely
+that errors are too small."""
 AT_ONCE = 2_000
 """The number of noisy numbers that are taken into account at once."""
 
