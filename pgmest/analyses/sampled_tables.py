@@ -24,7 +24,7 @@ class SampledTables(list[T]):
     def __init__(self, tables: Iterable[T], report: Any = None, unmeasured: Sequence[Pair] = ()) -> None:
         super().__init__(tables)
         self.report = report
-        self.unmeasured = tuple(unmeasured)
+        self.unmeasured: tuple[Pair, ...] = tuple(unmeasured)
 
     def changed(self, tables: Iterable[Any]) -> SampledTables[Any]:
         """Return the same tables in another form."""

@@ -70,9 +70,14 @@ TIMES = (
     *(", %H:%M", ", %H:%M:%S", ", %I:%M %p", ", %I:%M:%S %p"),
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y %b")
-COMPACT = {8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"), 6: ("%Y%m",), 12: ("%Y%m%d%H%M",), 14: ("%Y%m%d%H%M%S",)}
+COMPACT: dict[int, tuple[str, ...]] = {
+    8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"),
+    6: ("%Y%m",),
+    12: ("%Y%m%d%H%M",),
+    14: ("%Y%m%d%H%M%S",),
+}
 """Formats of digits alone, by their number."""
-COMPACT_FORMS = frozenset(itertools.chain(*COMPACT.values()))
+COMPACT_FORMS: frozenset[str] = frozenset(itertools.chain(*COMPACT.values()))
 TRIED = 500
 """The number of distinct texts, evenly spaced, in which a format is tried before all are read in it."""
 NAME, MOST_WITHOUT = re.compile(r"[^\W\d_]{3}"), 50

@@ -94,7 +94,7 @@ class GpuOracle:
         self.layout: Layout = plan.layout
         self.dtype: np.dtype = np.dtype(dtype)
         self.calls: int = 0
-        self.schedule = Schedule.of(plan, BLOCK_THREADS)
+        self.schedule: Schedule = Schedule.of(plan, BLOCK_THREADS)
         self._tables: tuple[Any, ...] = ()
         self._buffers: dict[str, Any] = {}
         self._replays: dict[tuple[int, ...], Callable[[], None] | None] = {}  # None: run once, not captured

@@ -67,7 +67,9 @@ class PlanArrays:
     """
 
     def __init__(self, steps: list[PlannedStep], shares: list[tuple[int, int]], one: PlannedTable):
-        self.steps, self.shares, self.one = steps, shares, one
+        self.steps: list[PlannedStep] = steps
+        self.shares: list[tuple[int, int]] = shares
+        self.one: PlannedTable = one
         self.pieces: list[int] = []
         self.cells: int = self._place(shares)
 

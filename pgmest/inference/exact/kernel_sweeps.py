@@ -25,7 +25,8 @@ class KernelSweeps:
     """
 
     def __init__(self, plan: PropagationPlan, threads: int):
-        self.plan, self.threads = plan, threads
+        self.plan: PropagationPlan = plan
+        self.threads: int = threads
         self._kernels = load_kernels()
         nodes = plan.nodes
         wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= threads)

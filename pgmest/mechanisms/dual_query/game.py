@@ -40,7 +40,9 @@ class Game:
     """
 
     def __init__(self, rows: QueryRows, eta: float, total: float, steps: int, units: int = 1):
-        self.rows, self.units, self.queries = rows, units, []
+        self.rows: QueryRows = rows
+        self.units: int = units
+        self.queries: list[np.ndarray] = []
         counted = total * units
         bits = max(8, min(RATE_BITS, 60 - math.frexp(counted)[1] - steps.bit_length()))
         self.unit_power = min(0, max(LEAST_POWER, math.frexp(eta / counted)[1] - bits))

@@ -22,7 +22,8 @@ class TwinTables(PublicTables):
     """Tables that follow from others, in place of those of a public table; all other pairs are independent."""
 
     def __init__(self, twins: Mapping[Clique, np.ndarray], counts: Mapping[str, np.ndarray]):
-        self.twins, self.counts = twins, counts
+        self.twins: Mapping[Clique, np.ndarray] = twins
+        self.counts: Mapping[str, np.ndarray] = counts
 
     def prepare(self, cliques: Iterable[Clique]) -> None:
         """Do nothing, as all tables are known."""

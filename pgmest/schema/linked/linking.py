@@ -81,9 +81,9 @@ class Linking:
 
     def __init__(self, tables: Mapping[str, TableRows], hashes_of_units: Callable[[np.ndarray], np.ndarray]):
         self.tables = tables
-        self.root = next(name for name, table in tables.items() if table.parent is None)
+        self.root: str = next(name for name, table in tables.items() if table.parent is None)
         self.parent_row: dict[str, np.ndarray] = {}
-        self.fates = {name: np.zeros(table.rows, dtype=np.int8) for name, table in tables.items()}
+        self.fates: dict[str, np.ndarray] = {name: np.zeros(tables[name].rows, dtype=np.int8) for name in tables}
         self.sizes: dict[str, np.ndarray] = {self.root: np.empty(0, dtype=np.int64)}
         self._hashes_of_units = hashes_of_units
         self._hashes: dict[str, np.ndarray] = {}
