@@ -184,11 +184,15 @@ def _frequent_beyond_noise(
 ) -> np.ndarray:
     """Return what the model's sums over its 1, 2, 4, ... most frequent codes lack, less the part that noise explains.
 
+    The sum over all codes is not among them, so that a single code lacks nothing.
+
     Args:
         off: the answers minus the model's counts.
         counts: the model's counts.
         stddev, root: as for `CodeErrors`.
     """
+    if len(counts) == 1:
+        return np.zeros(1)
     order, size = np.argsort(-counts, kind="stable"), len(counts)
     cuts = np.append(2 ** np.arange(math.ceil(math.log2(size))), size)
     sums = np.cumsum(off[order])[cuts[:-1] - 1]

@@ -146,3 +146,22 @@ def test_distances_of_tables_from_a_model_are_without_the_sampling_error_of_thei
     independent = np.outer(data.project("a").values, data.project("b").values) / RECORDS
     chance = np.abs(data.project(("a", "b")).values - independent).sum()
     assert fitted.model.known_errors.dependence["a", "b"] < 0.4 * chance
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mechanism", ["Independent", "LAMP"])
+def test_a_level_of_one_group_and_an_attribute_of_one_value_have_the_interval_of_the_total(mechanism: str):
+    tree, alone = (
+        pg.Hierarchy("code", {"all": [0] * 12, "block": np.arange(12) // 3}),
+        pg.Hierarchy("one", {"all": [0]}),
+    )
+    domain = pg.Domain({"code": 12, "sex": 2, "one": 1}).with_hierarchies(tree, alone)
+    codes = np.arange(1000) % 12
+    data = pg.Dataset.from_codes([codes, codes // 7, np.zeros(1000, dtype=int)], domain)
+    run = getattr(pg.mechanisms, mechanism)(epsilon=3.0, delta=1e-9, backend="simulation")
+    result = run.fit(data, seed=0, progress=False)
+    low, high = (one.values.item() for one in result.interval("one"))
+    for names in ("code@all", "one@all", ("code@all", "one@all")):
+        found = [one.values.item() for one in result.interval(names)]
+        assert np.allclose(found, [low, high], atol=0.3 * (high - low))
+    assert result.interval(("code@all", "sex")).low.values.shape == (1, 2)
