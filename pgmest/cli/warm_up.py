@@ -80,7 +80,9 @@ USES = {
     + "model = pg.estimate(noisy, dict.fromkeys('abcd', 3))\n"
     + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
-    "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",
+    "error bars": _ESTIMATE
+    + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)\n"
+    + "model.interval(lambda table: table.values[0], clique=('a', 'b'))",
     "posteriors": _ESTIMATE
     + "from pgmest.models.posterior import metric\n"
     + "for metric.MOST_DENSE in (0, metric.MOST_DENSE):  # as of a large model, and as of a small one\n"

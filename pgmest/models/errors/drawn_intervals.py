@@ -13,7 +13,7 @@ import numpy as np
 from pgmest.errors import ArgumentError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.errors.class_errors import ClassErrorModel, classes_of
-from pgmest.models.errors.error_model import MOST_NUMBERS, ErrorModel
+from pgmest.models.errors.error_model import FEWEST, MOST_NUMBERS, ErrorModel
 from pgmest.models.errors.plausible_tables import without_negative_counts
 from pgmest.models.intervals import Interval
 from pgmest.models.model_function import attributes_read, function_of_table
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 500_000
 """The largest number of cells of a table whose errors are drawn."""
+MOST_CALLS, MOST_NUMBERS_OF_CALLS = 200, 300_000
+"""The largest number of draws of which a function is asked, and the largest number of their counts, but for the fewest
+draws: each draw is a call, whose table is fitted to its margins before. 200 draws know an error to 5 %."""
 NOISE_DRAWS, STEP, SPARE = 100, 1e-4, 0.05
 """The number of draws of noise by which a function's derivative is known, the share of them that is added, and the
 largest share of the records that is added so that no count is negative."""
@@ -128,14 +131,14 @@ def drawn_answers(
     if levels or domain.size(whole) > MOST_CELLS:
         errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
         domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
-    key = [seed, *domain.axes(whole)]
-    drawn = errors.draws(whole, seed=np.random.default_rng(key))
+    key, function = [seed, *domain.axes(whole)], callable(query) and not isinstance(query, LinearQuery)
+    calls = int(np.clip(MOST_NUMBERS_OF_CALLS // max(1, domain.size(whole)), FEWEST, MOST_CALLS)) if function else None
+    drawn = errors.draws(whole, calls, np.random.default_rng(key))
     table = errors.tables.model.project(whole).values
     if about == "population":
         drawn = drawn + _sampling(np.maximum(table + drawn, 0.0), np.random.default_rng([seed, 1]))
     view = _View(whole, names, evidence)
     known = errors.is_measured(whole)
-    function = callable(query) and not isinstance(query, LinearQuery)
 
     def answered(counts: np.ndarray) -> Factor:
         part = view.factor(domain, counts)

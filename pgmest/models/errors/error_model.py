@@ -16,7 +16,7 @@ from pgmest.models.errors.exact_sums import known_sums, without_errors_of
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
-from pgmest.models.errors.plausible_tables import without_negative_counts
+from pgmest.models.errors.plausible_tables import sums_along, without_negative_counts
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
@@ -170,12 +170,12 @@ class ErrorModel:
             errors = np.zeros((drawing.count, *allowed.shape))
         errors = errors + self._relative(allowed, drawing)
         possible = self.tables.possible(clique)
-        evenly = possible.astype(np.float64)
+        evenly, everywhere = possible.astype(np.float64), bool(possible.all())
         for _ in range(SWEEPS):
             for axis, wanted in enumerate(margins):
                 share = even * _shares(evenly, axis) + (1 - even) * _shares(allowed, axis)
-                errors = np.where(possible, errors, 0.0)
-                errors = errors + np.expand_dims(wanted - errors.sum(axis=axis + 1), axis + 1) * share
+                errors = errors if everywhere else np.where(possible, errors, 0.0)
+                errors = errors + np.expand_dims(wanted - sums_along(errors, axis), axis + 1) * share
         return errors
 
     def _relative(self, counts: np.ndarray, drawing: Drawing) -> np.ndarray | float:
@@ -190,7 +190,7 @@ class ErrorModel:
         if distance > 0:
             errors = errors + self.unseen.scaled(self._field(clique, drawing), distance, drawing.generator)
         for axis in range(allowed.ndim):
-            errors = errors - errors.sum(axis=axis + 1, keepdims=True) * _shares(allowed, axis)
+            errors = errors - np.expand_dims(sums_along(errors, axis), axis + 1) * _shares(allowed, axis)
         size = float(np.abs(errors).sum()) / drawing.count
         return errors * min(1.0, bound / max(size, LEAST))
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from pgmest.models.errors.plausible_kernels import fit_sums
 
 FIT_ROUNDS, STEPS = 4, 3
 """The rounds of fitting to the margins of a table, and the steps of Newton's method for the sums along each axis. One
 step would not do: where few counts are above 0, it may go too far, and the next rounds with it."""
 LEAST = 1e-9
-"""Sums of counts below this are not fitted, and variances are at least this share of their mean."""
+"""Variances are at least this share of their mean."""
+NEAR = 1e-8
+"""Sums that are off by no more than this share of the records are fitted."""
 
 
 def without_negative_counts(tables: np.ndarray) -> np.ndarray:
@@ -31,7 +37,7 @@ def _nearest(tables: np.ndarray, names: tuple[int, ...], done: dict[tuple[int, .
         done[names] = np.maximum(tables, 0.0)
         if tables.ndim > 1 and not np.array_equal(done[names], tables):
             margins = [
-                _nearest(tables.sum(axis=place + 1), names[:place] + names[place + 1 :], done)
+                _nearest(sums_along(tables, place), names[:place] + names[place + 1 :], done)
                 for place in range(len(names))
             ]
             done[names] = _fitted(tables, margins)
@@ -46,16 +52,25 @@ def _fitted(tables: np.ndarray, margins: list[np.ndarray]) -> np.ndarray:
     """
     spread = np.mean(np.square(tables - tables.mean(axis=0)), axis=0)
     spread = np.maximum(spread / max(float(spread.mean()), 1e-300), LEAST)
-    left, found = tables.copy(), np.maximum(tables, 0.0)
+    shape, left = tables.shape, tables.copy()
+    near = NEAR * float(np.abs(margins[0]).sum()) / len(tables)
+    space = np.empty((2, math.prod(shape[2:])))
     for _ in range(FIT_ROUNDS):
+        moved = False
         for axis, wanted in enumerate(margins, 1):
-            for _ in range(STEPS):
-                off = found.sum(axis=axis) - wanted
-                slope = ((left > 0) * spread).sum(axis=axis)
-                step = np.divide(off, slope, out=np.zeros_like(off), where=slope > 0)
-                left -= np.expand_dims(step, axis) * spread
-                np.maximum(left, 0.0, out=found)
+            view = math.prod(shape[1:axis]), shape[axis], math.prod(shape[axis + 1 :])
+            counts, sums = left.reshape(-1, *view), wanted.reshape(-1, view[0], view[2])
+            moved |= fit_sums(counts, spread.reshape(view), sums, STEPS, near, *space[:, : view[2]])
+        if not moved:
+            break
+    found = np.maximum(left, 0.0, out=left)
     axes = tuple(range(1, tables.ndim))
     sums, wanted = (np.sum(one, axis=tuple(range(1, one.ndim))) for one in (found, margins[0]))
     ratio = np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
     return found * np.expand_dims(ratio, axes)
+
+
+def sums_along(tables: np.ndarray, axis: int) -> np.ndarray:
+    """Return the sums of each of many tables along one of its axes; einsum takes a third of the time of np.sum."""
+    axes = list(range(tables.ndim))
+    return np.einsum(tables, axes, axes[: axis + 1] + axes[axis + 2 :])

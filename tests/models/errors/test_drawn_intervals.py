@@ -12,7 +12,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.inference.support.support import Support
-from pgmest.models.errors.drawn_intervals import MOST_CELLS, drawn_answers, error_model_of
+from pgmest.models.errors.drawn_intervals import MOST_CALLS, MOST_CELLS, NOISE_DRAWS, drawn_answers, error_model_of
 from pgmest.models.errors.error_model import _with_sum
 from pgmest.tables.information import mutual_information
 
@@ -391,3 +391,10 @@ def test_dependence_that_noise_hides_says_nothing_about_the_shape_of_other_depen
     prior = replace(unseen, deviations={}).spectrum
     np.testing.assert_allclose(hidden, prior)
     assert not np.allclose(certain, prior, rtol=0.05)
+
+
+@pytest.mark.parametrize("clique", [("a",), ("a", "b", "c")])
+def test_a_function_is_called_a_few_hundred_times(lamp, clique):
+    calls = []
+    drawn_answers(lamp, lambda table: calls.append(table) or table.values.sum(), clique)
+    assert len(calls) == MOST_CALLS + NOISE_DRAWS + 2

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest.models.errors.plausible_tables import without_negative_counts
+from pgmest.models.errors.plausible_tables import sums_along, without_negative_counts
 
 
 @given(shape=st.lists(st.integers(1, 3), min_size=1, max_size=4), seed=st.integers(0, 1000))
@@ -73,6 +73,20 @@ def test_margins_stay_as_they_are_where_clipping_moves_them() -> None:
         assert off < 0.4 * before
     rows = np.maximum(tables.sum(axis=(2, 3)), 0.0)
     assert np.abs(found.sum(axis=(2, 3)) - rows).mean() < 0.05 * np.abs(clipped.sum(axis=(2, 3)) - rows).mean()
+
+
+@given(shape=st.lists(st.integers(0, 3), min_size=1, max_size=4), seed=st.integers(0, 1000))
+def test_sums_along_an_axis(shape: list[int], seed: int) -> None:
+    tables = np.random.default_rng(seed).normal(size=(3, *shape))
+    for axis in range(len(shape)):
+        np.testing.assert_allclose(sums_along(tables, axis), tables.sum(axis=axis + 1), atol=1e-12)
+
+
+def test_the_given_tables_stay_as_they_are() -> None:
+    tables = np.random.default_rng(0).normal(1.0, 2.0, (3, 4, 3, 2))
+    before = tables.copy()
+    without_negative_counts(tables)
+    np.testing.assert_array_equal(tables, before)
 
 
 @pytest.mark.parametrize(
