@@ -19,6 +19,7 @@ from pgmest.schema.grid import WholeGrid
 from pgmest.schema.months import Months
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import Numbers
+from pgmest.schema.periods import date_text, moment_of
 from pgmest.schema.readings import EPOCHS, step_of
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class Date(WholeGrid):
     is not yet tomorrow. A drawn value is a whole step, uniform within its bin.
 
     Attributes:
-        format: how text writes dates, such as "%d.%m.%Y %H:%M", or "epoch" or "epoch_ms" for numbers since 1970; None
-            for 2020-12-31, with or without a time.
+        format: how text writes dates, such as "%d.%m.%Y %H:%M", "%YQ%q" for quarters, "%G-W%V" for weeks, or "epoch" or
+            "epoch_ms" for numbers since 1970; None for 2020-12-31, with or without a time.
         months: the names of months that texts have; None for English ones.
         step: the number of seconds of a step.
     """
@@ -175,7 +176,7 @@ def _format(node: SchemaNode) -> str:
     if form in EPOCHS:
         return form
     try:
-        read = datetime.datetime.strptime(day.strftime(form), form)
+        read = moment_of(date_text(day, form), form)
     except ValueError as error:
         node.fail(f"must be a format of dates such as %d.%m.%Y, not {node.shown} ({error}).")
     if read.year != day.year:

@@ -34,6 +34,7 @@ from pgmest.schema.readings import (
     BLANKS,
     EPOCHS,
     LIMIT,
+    MINUSES,
     clock_of,
     code_of,
     day_of,
@@ -168,6 +169,9 @@ class EngineColumn:
             return text
         if self.negative == "trailing":
             signed, number = text.str.ends_with("-"), text.str.replace_all("-$", "")
+        elif self.negative == "typographic":
+            dashes = f"^[{''.join(MINUSES)}]"
+            signed, number = text.str.contains(dashes), text.str.replace_all(dashes, "")
         else:
             signed = text.str.starts_with("(") & text.str.ends_with(")")
             number = text.str.replace_all("(", "", literal=True).str.replace_all(")", "", literal=True)

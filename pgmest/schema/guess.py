@@ -166,7 +166,7 @@ def _are_labels(found: Numbers) -> bool:
 
 
 def _dated(dates: Dates, gaps: bool, timed: float = 0.0) -> Guess:
-    lines, notes = date_lines(dates.days.values, timed)
+    lines, notes = date_lines(dates.days.values, timed, dates.form)
     form = [] if dates.form is None else [f'format: "{dates.form}"']
     form += [dates.months.line] if dates.months else []
     doubt = [f"IT COULD AS WELL BE WRITTEN {dates.doubtful}: ASK."] if dates.doubtful else []

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmest.schema.identifiers import shape_of
 from pgmest.schema.months import Months, months_in
+from pgmest.schema.periods import is_period
 from pgmest.schema.readings import day_of
 from pgmest.schema.tally import Tally
 
@@ -70,6 +71,13 @@ TIMES = (
     *(", %H:%M", ", %H:%M:%S", ", %I:%M %p", ", %I:%M:%S %p"),
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y %b")
+PERIODS = (
+    *("%YQ%q", "%Y-Q%q", "%Y Q%q", "%Y/Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y", "%q. Quartal %Y"),
+    *("%YT%q", "%Y-T%q", "%Y T%q", "T%q %Y", "T%q-%Y", "T%q/%Y"),
+    *("%G-W%V", "%GW%V", "%G W%V", "W%V %G", "W%V/%G", "W%V-%G", "%G-KW%V", "%G/KW%V", "%G KW%V", "%G-S%V", "%GS%V"),
+    *("KW%V %G", "KW %V %G", "KW%V/%G", "KW %V/%G", "S%V %G", "S%V/%G", "S%V-%G"),
+)
+"""Formats of quarters (T in French and Spanish), and of weeks (KW in German, S in French and Spanish)."""
 COMPACT: dict[int, tuple[str, ...]] = {
     8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"),
     6: ("%Y%m",),
@@ -125,7 +133,7 @@ for _day, _time in itertools.product(DAYS, TIMES):
     if not (_day is None and _time):
         _form = None if _day is None else _day + _time
         FORMATS.setdefault(_shape_of_format(_form), []).append(_form)
-for _form in MONTHS:
+for _form in (*MONTHS, *PERIODS):
     FORMATS.setdefault(_shape_of_format(_form), []).append(_form)
 
 
@@ -228,6 +236,9 @@ def _days(texts: Any, form: str | None, iso: np.ndarray) -> np.ndarray:
 
     if form is None:
         return _iso_days(texts, iso)
+    if is_period(form):
+        found = [day_of(text, form) for text in texts]
+        return np.array([np.datetime64("NaT") if day is None else day for day in found], dtype="M8[D]")
     days = pd.to_datetime(texts, format=form, errors="coerce").to_numpy().astype("M8[D]")
     digits = next((length for length, forms in COMPACT.items() if form in forms), None)
     if digits is not None:

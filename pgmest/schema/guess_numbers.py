@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.schema.notation import quoted
+from pgmest.schema.readings import MINUSES
 from pgmest.schema.tally import Tally
 
 ENOUGH_NUMBERS = 0.95
@@ -49,11 +50,16 @@ TOP_CODE = (
     r"[>≥]?\s*(\d+)\s*(?:\+|plus|(?:years? |yrs? )?(?:and|or|&) (?:over|older|more|above|greater|up))|[>≥]\s*(\d+)"
 )
 """The texts of a top bin, such as 85+ and "85 and over"."""
+DASHES = "".join(MINUSES)
 NEGATIVE_FORMS = {
     "parentheses": r"^([^\w()]*|[A-Z]{3} )\(([^\w()]*)(\d[\d.,' \u00a0\u202f\u2019]*[^\w()]*)\)([^\w()]*| [A-Z]{3})$",
     "trailing": r"^([^\w-]*|[A-Z]{3} )()(\d[\d.,' \u00a0\u202f\u2019]*)-([^\w-]*| [A-Z]{3})$",
+    "typographic": (
+        rf"^([^\w{DASHES}]*|[A-Z]{{3}} )[{DASHES}]()([^\w{DASHES}]*\d[\d.,' \u00a0\u202f\u2019]*)([^\w-]*| [A-Z]{{3}})$"
+    ),
 }
-"""The texts of negative numbers that have no sign in front, such as (1,234) and 1.234,50-, in four parts."""
+"""The texts of negative numbers that have no hyphen in front, such as (1,234) and 1.234,50-, in four parts."""
+NEGATIVE_MARKS = {"parentheses": "[)]", "trailing": "-", "typographic": f"[{DASHES}]"}
 BELOW = r"[<≤]=?\s*\d+(?:[.,]\d+)?"
 """The texts of values below what a device detects, such as <0.5."""
 
@@ -130,11 +136,11 @@ def _signed(text: Any) -> tuple[Any, str]:
     """Return texts with the sign of negative numbers in front, and the notation of these; see `numerals.NEGATIVES`."""
     plain = text.str.fullmatch(r"[^\w()]*\d[^()]*").to_numpy(dtype=bool)
     for negative, form in NEGATIVE_FORMS.items():
-        if not text.str.contains(")" if negative == "parentheses" else "-", regex=False).any():
+        if not text.str.contains(NEGATIVE_MARKS[negative]).any():
             continue
         parts = text.str.extract(form)
         signed = parts.notna().all(axis=1).to_numpy() & ~text.str.startswith("-").to_numpy(dtype=bool)
-        if signed.any() and (plain & ~signed).any():
+        if signed.any() and (negative == "typographic" or (plain & ~signed).any()):
             first, sign, number, last = (parts[place].fillna("") for place in parts)
             joined = first + sign + "-" + number + last
             return text.where(~signed, joined), negative

@@ -11,11 +11,14 @@ from pgmest.data.dates import DAY
 from pgmest.schema.guess_dates import ENOUGH_DATES
 from pgmest.schema.guess_numbers import WHOLE_BINS, WIDE, whole_bounds
 from pgmest.schema.identifiers import words_of
+from pgmest.schema.periods import MONTHS_OF_QUARTER, QUARTER, is_period
 from pgmest.schema.readings import CLOCK, EPOCHS, length_of
 from pgmest.schema.tally import Tally
 
 MOST_HOURS = 1000
 """The largest number of hours of a range of dates that a draft has as bins."""
+MOST_PERIODS, QUARTER_DAYS = 120, 92
+"""The largest number of quarters or weeks that a draft has as bins, and the days of a quarter."""
 TIMED = 0.01
 """The share of dates with a time other than midnight from which on they are dates with times."""
 EPOCH_WORDS = frozenset({"time", "timestamp", "ts", "epoch", "unix", "date", "datetime", "created", "updated", "at"})
@@ -30,15 +33,18 @@ UNITS = (("second", 1, 600), ("minute", 60, 36_000), ("hour", 3600, 20 * DAY), (
 """The units of durations, in seconds, each with the longest duration that a draft has it for."""
 
 
-def date_lines(days: np.ndarray, timed: float) -> tuple[list[str], list[str]]:
+def date_lines(days: np.ndarray, timed: float, form: str | None = None) -> tuple[list[str], list[str]]:
     """Return the lines of a schema and the notes for dates.
 
     Args:
         days: as datetime64[D].
         timed: the share of them that have a time other than midnight.
+        form: their format, which may be one of quarters or weeks.
     """
     first, last = days.min(), days.max()
     span = int((last - first).astype(int))
+    if is_period(form) and span <= MOST_PERIODS * (QUARTER_DAYS if QUARTER in str(form) else 7):
+        return _periods(first, last, QUARTER in str(form)), []
     hours = (span + 1) * 24
     if timed >= TIMED and hours <= MOST_HOURS:
         return ["type: date", f"min: {first}", f"max: {last}", "unit: hour"], []
@@ -46,6 +52,14 @@ def date_lines(days: np.ndarray, timed: float) -> tuple[list[str], list[str]]:
     bounds = [f"min: {first.astype('M8[Y]')}-01-01", f"max: {last.astype('M8[Y]')}-12-31"]
     lost = f"THE TIMES OF DAY ARE LOST: unit: hour WOULD KEEP THEM, IN {hours:,} BINS OR MORE."
     return ["type: date", *bounds, f"unit: {unit}"], [lost] if timed >= TIMED else []
+
+
+def _periods(first: np.datetime64, last: np.datetime64, quarters: bool) -> list[str]:
+    """Return the lines of a schema for quarters or weeks, from the first day of one to that of the last, a bin each."""
+    if quarters:
+        end = (last.astype("M8[M]") + MONTHS_OF_QUARTER).astype("M8[D]") - 1
+        return ["type: date", f"min: {first}", f"max: {end}", "unit: month", f"width: {MONTHS_OF_QUARTER}"]
+    return ["type: date", f"min: {first}", f"max: {last + 6}", "unit: day", "width: 7"]
 
 
 def timed_share(tally: Tally) -> float:

@@ -10,11 +10,11 @@ import numpy as np
 from pgmest.data.values import Values
 from pgmest.schema.engine import EngineColumn
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
+from pgmest.schema.readings import BLANKS, LIMIT, MINUS, MINUSES, real_of, whole_of
 
 WRITING_KEYS = ("ignore", "decimal", "negative")
-NEGATIVES = ("leading", "trailing", "parentheses")
-"""The notations of negative numbers: -5, 5- and (5)."""
+NEGATIVES = ("leading", "trailing", "parentheses", "typographic")
+"""The notations of negative numbers: -5, 5-, (5), and with a minus sign or a dash in place of the hyphen."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Writing:
             fields["ignore"].fail(
                 "must not hold parentheses, which mark negative numbers; say negative: if they do not."
             )
+        if negative == "typographic" and any(minus in sign for minus in MINUSES for sign in ignore):
+            fields["ignore"].fail("must not hold dashes, which mark negative numbers; say negative: if they do not.")
         return cls(tuple(ignore), decimal, negative)
 
     def plain(self, value: object) -> object:
@@ -55,13 +57,16 @@ class Writing:
             return f"-{value.removesuffix('-').rstrip(BLANKS)}"
         if self.negative == "parentheses" and value.startswith("(") and value.endswith(")"):
             return f"-{value.replace('(', '').replace(')', '').strip(BLANKS)}"
+        if self.negative == "typographic" and value.startswith(MINUSES):
+            return f"-{value[1:].strip(BLANKS)}"
         return value
 
     def signed(self, text: str) -> str:
         """Return the text of a number such as -5 with its sign in this notation."""
         if not text.startswith("-") or self.negative == "leading":
             return text
-        return f"{text[1:]}-" if self.negative == "trailing" else f"({text[1:]})"
+        written = {"trailing": f"{text[1:]}-", "parentheses": f"({text[1:]})", "typographic": f"{MINUS}{text[1:]}"}
+        return written[self.negative]
 
     def read(self, values: Values) -> Values:
         """Return values without gaps, the texts among them as they are read."""
@@ -80,7 +85,7 @@ PLAIN_WRITING = Writing()
 
 def _ignored(node: SchemaNode) -> str:
     text = node.text()
-    if not text or any(char.isdigit() or char == "-" for char in text):
+    if not text or any(char.isdigit() or char in ("-", MINUS) for char in text):
         node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
     return text
 

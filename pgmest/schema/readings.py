@@ -20,9 +20,14 @@ import numpy as np
 
 from pgmest.data.dates import DAY as DAY_SECONDS
 from pgmest.data.dates import clipped, moved, steps_in, steps_of
+from pgmest.schema.periods import moment_of
 
 BLANKS = " \t\n\r\v\f"
 """Stripped from text; the same few everywhere, since libraries do not agree on what else is blank."""
+
+MINUS = "\N{MINUS SIGN}"
+MINUSES = (MINUS, "\N{EN DASH}")
+"""The signs of negative numbers that texts may have in place of the hyphen."""
 
 LIMIT = 10**18
 """Whole numbers are read up to this size, and larger ones as this: the bounds of a schema are below it."""
@@ -283,7 +288,7 @@ def _step(value: Any, form: str | None, seconds: int) -> int | None:
     if text is None:
         return None
     if form is not None:
-        moment = datetime.datetime.strptime(text, form)
+        moment = moment_of(text, form)
         return _steps(moment.date(), moment.hour * 3600 + moment.minute * 60 + moment.second, seconds)
     found = DAY.match(text)
     if found is None:

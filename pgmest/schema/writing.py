@@ -18,6 +18,7 @@ from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.months import Months
 from pgmest.schema.numerals import Writing
+from pgmest.schema.periods import date_text
 from pgmest.schema.readings import EPOCHS, text_of
 
 if TYPE_CHECKING:
@@ -74,9 +75,7 @@ def number_text(number: float, writing: Writing) -> str:
 
 
 def date_texts(dates: np.ndarray, form: str, months: Months | None = None) -> np.ndarray:
-    """Return dates as texts in a format of `strftime`, or as numbers since 1970 (`readings.EPOCHS`).
-
-    Years get four digits, which some systems leave to the caller.
+    """Return dates as texts in a format (`periods.date_text`), or as numbers since 1970 (`readings.EPOCHS`).
 
     >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
     ['01.02.0912']
@@ -86,7 +85,7 @@ def date_texts(dates: np.ndarray, form: str, months: Months | None = None) -> np
         numbers = distinct.astype("M8[s]").astype(np.int64) * EPOCHS[form]
         return _objects(map(str, numbers.tolist()))[positions.reshape(-1)]
     forms = {month: form if months is None else months.format(form, month) for month in range(1, 13)}
-    texts = [date.strftime(forms[date.month].replace("%Y", f"{date.year:04}")) for date in distinct.astype(object)]
+    texts = [date_text(date, forms[date.month]) for date in distinct.astype(object)]
     return _objects(texts)[positions.reshape(-1)]
 
 

@@ -15,6 +15,7 @@ import pgmest as pg
 from pgmest.schema import Schema, draft
 from pgmest.schema.guess_times import NAMED_CLOCKS
 from pgmest.schema.months import ENGLISH, LANGUAGES
+from pgmest.schema.periods import date_text
 
 MARK = "# READ FROM THE PRIVATE DATA"
 ROWS = 2000
@@ -377,6 +378,24 @@ def test_named_months_of_many_texts_and_few_rows_do_not_hide_other_dates():
     assert schema.check(pd.DataFrame({"c": written, "beside": "x"})).columns[0].unreadable == 90
 
 
+@pytest.mark.parametrize("form", ["%YQ%q", "Q%q/%Y", "%q. Quartal %Y", "%G-W%V", "KW %V/%G"])
+def test_quarters_and_weeks_are_dates_with_a_bin_each(form):
+    days = pd.date_range("2015-01-01", periods=700 if "%V" in form else ROWS)
+    written = [date_text(day, form) for day in days]
+    lines, schema = one(written)
+    table = pd.DataFrame({"c": written, "beside": "x"})
+    assert {"type: date", f'format: "{form}"'} <= set(lines)
+    assert schema.check(table).kept == 1.0
+    codes = schema.encode(table)
+    assert (codes.column("c") == schema.encode(pd.DataFrame({"c": days, "beside": "x"})).column("c")).all()
+    assert schema.decode(codes, seed=0, written=True)["c"].tolist() == written
+
+
+def test_codes_of_a_digit_a_letter_and_a_digit_are_no_quarters():
+    lines, _ = one([f"{number % 90 + 1000}X{number % 3}" for number in range(ROWS)])
+    assert "type: date" not in lines
+
+
 def test_all_spellings_of_an_unknown_day_are_markers():
     written = DAYS.dt.strftime("%d.%m.%Y").tolist() + ["1.1.1900", "01.01.1900"] * 9
     lines, _ = one(written)
@@ -417,11 +436,14 @@ def test_a_top_bin_stands_beside_negative_numbers(written):
         ("({:}) EUR", {"ignore: [EUR]", "negative: parentheses"}),
         ("{:}-", {"negative: trailing"}),
         ("{:,}- €", {'ignore: ["€", ","]', "negative: trailing"}),
+        ("−{:}", {"negative: typographic"}),
+        ("–€{:,}", {'ignore: ["€", ","]', "negative: typographic"}),
+        ("− {:}", {"negative: typographic"}),
     ],
 )
 def test_negative_numbers_are_read_without_a_sign_in_front(written, lines):
     amounts = rng().integers(-9000, 9000, ROWS)
-    plain = written.replace("(", "").replace(")", "").replace("-", "")
+    plain = re.sub("[()−–-]", "", written).strip()
     texts = [(written if amount < 0 else plain).format(abs(amount)) for amount in amounts.tolist()]
     found, schema = one(texts)
     assert {"type: integer", "min: -9000", "max: 8999", *lines} <= set(found)
@@ -435,6 +457,8 @@ def test_labels_in_parentheses_and_ranges_are_no_negative_numbers():
         ["0-", "5-", "10-"],
         ["18-25", "26-40", "41-"],
         ["Male (1)", "Female (2)", "3"],
+        ["18–25", "26–40", "41–"],
+        ["–", "5", "7"],
     ):
         lines, _ = one(np.random.default_rng(0).choice(labels, ROWS).tolist())
         assert not any("negative" in line for line in lines)
