@@ -69,6 +69,7 @@ DAYS = (
 TIMES = (
     *("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S.%f"),
     *(", %H:%M", ", %H:%M:%S", ", %I:%M %p", ", %I:%M:%S %p"),
+    *(" %H:%M Uhr", ", %H:%M Uhr", " um %H:%M Uhr", " %Hh%M", ", %Hh%M", " à %Hh%M"),
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y %b")
 PERIODS = (

@@ -65,9 +65,11 @@ def _periods(first: np.datetime64, last: np.datetime64, quarters: bool) -> list[
 def timed_share(tally: Tally) -> float:
     """Return the share of texts that have a time of day other than midnight."""
     text = tally.texts
-    some = text.str.contains(r"\d(?:T|,? )\d?\d:\d\d")
+    some = text.str.contains(r"\d(?:T|,? |,? \w\w? )\d?\d[:h]\d\d")
     zone = r"(?: ?(?:Z|UTC|GMT)?(?:[+-]\d{1,2}(?::?\d\d)?)?)$"
-    midnight = text.str.contains(rf"[T ](?:(?:0?0|12):00(?::00)? ?[Aa][Mm]|0?0:00(?::00(?:\.0*)?)?){zone}")
+    midnight = text.str.contains(
+        rf"[T ](?:(?:0?0|12):00(?::00)? ?[Aa][Mm]|0?0:00(?::00(?:\.0*)?)?(?: Uhr)?|0?0h00){zone}"
+    )
     return tally.share((some & ~midnight).to_numpy(dtype=bool))
 
 

@@ -309,7 +309,11 @@ FORMS = ["%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d %B %Y", "%d %b %Y",
 
 
 @pytest.mark.parametrize(
-    "form", [*FORMS, "%Y-%d-%m", "%Y%m%d", "%Y%m", "%d%m%Y", "%d.%m.%Y %H:%M", "%A, %d %B %Y", "%d%b%Y"]
+    "form",
+    [
+        *(*FORMS, "%Y-%d-%m", "%Y%m%d", "%Y%m", "%d%m%Y", "%d.%m.%Y %H:%M", "%A, %d %B %Y", "%d%b%Y"),
+        *("%d.%m.%Y um %H:%M Uhr", "%d/%m/%Y à %Hh%M"),
+    ],
 )
 def test_dates_are_read_in_their_format(form):
     written = DAYS.dt.strftime(form)
