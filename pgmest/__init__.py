@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from pgmest import inference, losses, solvers
     from pgmest import uncertainty
     from pgmest.models.exact import Model
+    from pgmest.mechanisms.files import load
     from pgmest.models.error_bars import interval
     from pgmest.models.region import ApproximateModel
     from pgmest.models.support import SupportModel
-    from pgmest.models.files import load
     from pgmest import priors
     from pgmest.estimation.estimate import estimate
     from pgmest.surveys.rake import rake
@@ -107,9 +107,9 @@ _HOMES = {
     "pgmest.measurements.files": ("load_measurements", "save_measurements"),
     "pgmest.measurements.known_errors": ("KnownErrors",),
     "pgmest.measurements.measurement": ("LinearMeasurement",),
+    "pgmest.mechanisms.files": ("load",),
     "pgmest.models.error_bars": ("interval",),
     "pgmest.models.exact": ("Model",),
-    "pgmest.models.files": ("load",),
     "pgmest.models.region": ("ApproximateModel",),
     "pgmest.models.support": ("SupportModel",),
     "pgmest.queries": ("Kron",),

@@ -68,6 +68,7 @@ def _options(add: Add) -> None:
 def _run(options: argparse.Namespace) -> None:
     import pgmest as pg
     from pgmest.evaluation import level_errors, marginal_errors, report
+    from pgmest.mechanisms.linked import LinkedModel
     from pgmest.schema import LinkedSchema
 
     schema = _schema(options)
@@ -76,6 +77,8 @@ def _run(options: argparse.Namespace) -> None:
         return
     options.true = only_table(options.true)
     model = pg.load(options.estimated) if Path(options.estimated).suffix == ".npz" else None
+    if isinstance(model, LinkedModel):
+        raise ArgumentError(f"{options.estimated} is of linked tables: give their schema as --schema, and the folder.")
     domain = _domain(options, schema, model)
     with input_table(options.true, options) as table:
         true, dropped = _encoded(table, schema, domain)

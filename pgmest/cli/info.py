@@ -14,6 +14,7 @@ from pgmest.tables.domain import Domain
 from pgmest.tables.hierarchy import SEPARATOR
 
 if TYPE_CHECKING:
+    from pgmest.mechanisms.linked import LinkedModel
     from pgmest.schema import LinkedSchema, Schema
 
 INFO_DETAILS = """\
@@ -21,6 +22,7 @@ examples:
   pgmest info model.npz
   pgmest info model.npz --json
   pgmest info people.yaml
+  pgmest info synthetic/model.npz        (linked tables)
 """
 
 
@@ -41,9 +43,12 @@ def _run(options: argparse.Namespace) -> None:
 
 def _model(path: str, as_json: bool) -> None:
     import pgmest as pg
+    from pgmest.mechanisms.linked import LinkedModel
 
     model = pg.load(path)
-    if not isinstance(model, pg.Model):  # a distribution over public records has no tree
+    if isinstance(model, LinkedModel):
+        _linked_model(model, as_json)
+    elif not isinstance(model, pg.Model):  # a distribution over public records has no tree
         facts = {"total": model.total, "domain": dict(model.domain), **level_facts(model.domain)}
         show(json.dumps(facts, indent=1) if as_json else model)
         if not as_json:
@@ -51,12 +56,31 @@ def _model(path: str, as_json: bool) -> None:
     elif as_json:
         show(json.dumps(model_facts(model), indent=1))
     else:
-        sizes = ", ".join(f"{shortened(name)} ({size})" for name, size in model.domain.items())
-        show(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}")
+        show(f"{model.total:,.1f} records, {len(model.domain)} attributes: {_sizes_text(model.domain)}")
         _show_levels(model.domain)
         show(f"\n{model.junction_tree}")
         if model.report:
             show(f"\n{model.report}")
+
+
+def _sizes_text(domain: Domain) -> str:
+    """Return the attributes of a domain with their numbers of values."""
+    return ", ".join(f"{shortened(name)} ({size})" for name, size in domain.items())
+
+
+def _linked_model(model: LinkedModel, as_json: bool) -> None:
+    """Show what is counted in linked tables, how many there are, and by which attributes."""
+    from pgmest.errors import plural
+
+    facts = {name: (model.model_of(name).total, model.domain_of(name)) for name in model.counted}
+    if as_json:
+        counted = {name: {"total": total, "domain": dict(domain)} for name, (total, domain) in facts.items()}
+        show(json.dumps({"counted": counted, "privacy": model.about.get("privacy")}, indent=1))
+        return
+    show(f"linked tables: {model.model!r}")
+    for name, (total, domain) in facts.items():
+        show(f"\n{name}: {total:,.1f}, {plural(len(domain), 'attribute')}: {_sizes_text(domain)}")
+        _show_levels(domain)
 
 
 def _schema(path: str, as_json: bool) -> None:

@@ -28,6 +28,9 @@ with a file for each name, such as households.csv and persons.parquet."""
 FLAT_ONLY = ("invariant", "workload", "matters", "buy_bounds", "bought", "records_per_person")
 """The options that linked tables do not have."""
 
+MODEL = "model.npz"
+"""The file of the noisy answers, in the folder of the synthetic tables."""
+
 FIXED_KEY = bytes(16)
 """The key of the choice among a person's rows in comparisons, whose output is for the owner only: always the same."""
 
@@ -135,8 +138,7 @@ def synthesize_linked(options: argparse.Namespace, schema: LinkedSchema) -> None
     written = _written(options, schema, files)
     if options.ledger and (options.allow_draft or options.insecure_simulation):
         raise ArgumentError("a run that is not private cannot be put on the ledger of a dataset: leave out --ledger.")
-    if options.model and os.path.lexists(options.model) and not Path(options.model).is_dir():
-        raise ArgumentError.of("--model", options.model, "a folder, for a model of each table")
+    options.model = _model_file(options)
     synthesizer = _synthesizer(options)
     stage("reading the tables")
     for name, file in files.items():
@@ -185,12 +187,7 @@ def _written(options: argparse.Namespace, schema: LinkedSchema, files: Mapping[s
     Raises:
         ArgumentError: --out is a file, or files in it exist.
     """
-    folder = Path(options.out)
-    if not isinstance(options.out, OutputFolder) or (folder.exists() and not folder.is_dir()):
-        raise ArgumentError.of("--out", options.out, "a folder, such as synthetic/, for a file of each table")
-    if not folder.absolute().parent.is_dir():
-        raise ArgumentError(f"--out: the folder of '{options.out}' does not exist; create it first.")
-    written = {}
+    folder, written = _folder(options), {}
     for name, part in schema.parts.items():
         like = str(files[name].path).lower() if name in files else ""
         ending = next((one for one in sorted(WRITTEN, key=len, reverse=True) if like.endswith(one)), ".csv")
@@ -205,6 +202,34 @@ def _written(options: argparse.Namespace, schema: LinkedSchema, files: Mapping[s
     return written
 
 
+def _folder(options: argparse.Namespace) -> Path:
+    """Return the folder of --out.
+
+    Raises:
+        ArgumentError: it is a file, or its own folder does not exist.
+    """
+    folder = Path(options.out)
+    if not isinstance(options.out, OutputFolder) or (folder.exists() and not folder.is_dir()):
+        raise ArgumentError.of("--out", options.out, "a folder, such as synthetic/, for a file of each table")
+    if not folder.absolute().parent.is_dir():
+        raise ArgumentError(f"--out: the folder of '{options.out}' does not exist; create it first.")
+    return folder
+
+
+def _model_file(options: argparse.Namespace) -> str:
+    """Return the file of the noisy answers: that of --model, or model.npz in the folder of --out.
+
+    Raises:
+        ArgumentError: it is a folder, or exists.
+    """
+    path = options.model or str(_folder(options) / MODEL)
+    if Path(path).is_dir():
+        raise ArgumentError.of("--model", path, f"a file, such as {Path(path) / MODEL}")
+    if not options.model and os.path.lexists(path) and not options.overwrite:
+        raise ArgumentError(f"--out: {path} exists already: name another folder, or add --overwrite.")
+    return path
+
+
 def _write(
     synthesizer: Synthesizer,
     files: Mapping[str, TableFile],
@@ -217,18 +242,25 @@ def _write(
     if options.spent:
         ledgers = ledgers_of(synthesizer.result_)
         write_atomically(options.spent, json.dumps(_ledger_json(ledgers), indent=1) + "\n")
-    if options.model:
-        synthesizer.save(options.model)
-    stage("drawing and writing records")
-    tables = synthesizer.sample(options.rows, options.seed, written=[n for n, file in written.items() if file.is_text])
     Path(options.out).mkdir(exist_ok=True)
-    for name, table in tables.items():
-        write_table(table, str(written[name].path), written[name])
+    synthesizer.save(options.model)
+    stage("drawing and writing records")
+    rows = _write_tables(synthesizer, written, options)
     if options.report:
         synthesizer.report(options.report)
     if options.owner_report:
         synthesizer.owner_report(files, options.owner_report)
         say(f"{options.owner_report} shows the private data without protection: do NOT publish it.")
+    return rows
+
+
+def _write_tables(
+    synthesizer: Synthesizer, written: Mapping[str, TableFile], options: argparse.Namespace
+) -> dict[str, int]:
+    """Draw tables and write them, and return the number of rows of each."""
+    tables = synthesizer.sample(options.rows, options.seed, written=[n for n, file in written.items() if file.is_text])
+    for name, table in tables.items():
+        write_table(table, str(written[name].path), written[name])
     return {name: len(table) for name, table in tables.items()}
 
 
@@ -239,20 +271,48 @@ def _summarize(
 
     statement, ledgers = statement_of(synthesizer.result_, schema), ledgers_of(synthesizer.result_)
     if options.json:
-        print(
-            json.dumps({"rows": dict(rows), "out": options.out, **statement.to_json(), "ledger": _ledger_json(ledgers)})
-        )
+        files = {"out": options.out, "model": options.model}
+        print(json.dumps({"rows": dict(rows), **files, **statement.to_json(), "ledger": _ledger_json(ledgers)}))
         return
-    print(f"{', '.join(f'{count:,} {name}' for name, count in rows.items())} in {options.out}")
+    print(f"{_rows_in_words(rows)} in {options.out}")
+    print(
+        f"{options.model} has the noisy answers: `pgmest query {options.model} {schema.root}` tells how sure a count is"
+    )
     print(printable(str(statement)))
     for name, ledger in ledgers.items():
         print(printable((f"{name}: " if name else "") + (ledger.details() if options.all else str(ledger))))
+
+
+def _rows_in_words(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in rows.items())
 
 
 def _ledger_json(ledgers: Mapping[str, Any]) -> Any:
     """Return the ledger of the only run, or those of several runs by table."""
     held = {name: ledger.to_json() for name, ledger in ledgers.items()}
     return held.get("", held)
+
+
+# -- sample -----------------------------------------------------------------------------------------------------------
+
+FLAT_DRAWS = ("codes", "given", "expanded", "tables", "attributes")
+"""The options of `pgmest sample` that linked tables do not have."""
+
+
+def sample_linked(options: argparse.Namespace) -> None:
+    """Run `pgmest sample` on a file of linked tables."""
+    from pgmest.synthesizer.synthesizer import Synthesizer
+
+    for name in FLAT_DRAWS:
+        if getattr(options, name) not in (None, False):
+            raise ArgumentError(f"--{name} is for the model of a single table; linked tables do not have it.")
+    if options.method != "round":
+        raise ArgumentError.of("--method", options.method, "left out, as linked tables are drawn as a whole")
+    synthesizer = Synthesizer.load(options.model)
+    schema: Any = synthesizer.schema_
+    written = _written(options, schema, {})
+    Path(options.out).mkdir(exist_ok=True)
+    say(f"{_rows_in_words(_write_tables(synthesizer, written, options))} in {options.out}")
 
 
 # -- plan -------------------------------------------------------------------------------------------------------------
@@ -283,6 +343,8 @@ def compare_linked(options: argparse.Namespace, schema: LinkedSchema) -> None:
         raise ArgumentError(
             "linked tables are compared in classes of their own: leave --domain, --workload, --way out."
         )
+    if Path(options.estimated).suffix == ".npz":
+        raise ArgumentError(f"'{options.estimated}' has no keys: compare with the folder of the synthetic tables.")
     true = schema.encode(input_tables(schema, options.true, options), key=FIXED_KEY)
     plain = argparse.Namespace(**{**vars(options), **dict.fromkeys(reader_choices(options))})
     made = schema.encode(input_tables(schema, [options.estimated], plain), key=FIXED_KEY)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,10 @@ from pgmest._base.widths import joined
 from pgmest.cli.answers import Answer, as_csv, as_json
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count, say
-from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
+from pgmest.cli.given import GIVEN, read_conditions
+from pgmest.cli.linked import sample_linked
+from pgmest.cli.linked_query import HELP, check_flat, linked_options, query_linked
+from pgmest.cli.paths import InputFile, OutputFolder, output, output_tables, overwrite_option
 from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, written_table
 from pgmest.errors import ArgumentError, ModelTooLarge, QueryError, SchemaError
 from pgmest.measurements.measured_tables import IN_GROUPS, MODELED, MeasuredCliques
@@ -27,12 +27,6 @@ from pgmest.synthesizer.completion import codes_schema, conditional, drawn
 from pgmest.synthesizer.expansion import expanded_table, weight_of
 from pgmest.synthesizer.selected_counts import counts_of, domain_of, ends_of
 from pgmest.tables.domain import Clique, Domain
-
-GIVEN = """\
---given restricts the records to values of attributes: sex=F, city=Rome,Oslo (one of these), age=30..40 (both included;
-one end may be left out), region@province=Tirol (a group of a hierarchy), income= (missing); a JSON list if a value has
-a comma in it: city='["Rome, NY"]'. Values are codes where no schema is known.
-"""
 
 QUERY_DETAILS = f"""\
 examples:
@@ -57,7 +51,8 @@ noise, what the estimate smooths away, and dependence that was not measured, as 
 strong it may be. --interval chooses another kind: "noise" is noise only, "posterior" takes minutes, "bounds" holds
 without any assumption about dependence, "none" leaves intervals out. A model that does not know its noisy answers has
 none.
-{GIVEN}{CLIQUES}"""
+{GIVEN}{CLIQUES}
+{HELP}"""
 
 CHOICES = (*KINDS, "none")
 """The kinds of intervals, and none."""
@@ -80,6 +75,7 @@ examples:
   pgmest sample model.npz --rows 100 --given sex=F age=30..40 --out women.csv
   pgmest sample model.npz --expanded --rows 100000 --out population.parquet
   pgmest sample model.npz --tables 20 --attributes age,income,sex --out tables.csv
+  pgmest sample synthetic/model.npz --rows 1000 --out smaller/          (linked tables: 1,000 households)
 
 With --tables M the file has M tables, one below the other, and a column "table" with their numbers from 1. Run the same
 analysis on each, and join the results by pgmest.inference.combine, whose standard errors are then valid; those of one
@@ -92,7 +88,8 @@ are codes 0..n-1 of the domain, or have their original types if the model's file
 
 def _query_options(add: Add) -> None:
     add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
-    add("cliques", nargs="+", metavar="CLIQUE", help="attributes or levels separated by commas, or a JSON list")
+    text = "attributes or levels separated by commas, or a JSON list; of linked tables also TABLE:ATTRIBUTES or TABLE"
+    add("cliques", nargs="+", metavar="CLIQUE", help=text)
     add("--schema", metavar="FILE", type=InputFile, help="the model's schema: shows values instead of codes")
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
     overwrite_option(add)
@@ -104,17 +101,22 @@ def _query_options(add: Add) -> None:
     add("--level", type=float, default=0.95, metavar="P", help=text)
     text = f"the kind of interval, one of {', '.join(CHOICES)} (default: auto)"
     add("--interval", choices=CHOICES, default="auto", metavar="KIND", help=text)
+    linked_options(add)
 
 
 def _query(options: argparse.Namespace) -> None:
     import pgmest as pg
+    from pgmest.mechanisms.linked import LinkedModel
 
     check_level(options.level)
     whole = pg.load(options.model)
+    if isinstance(whole, LinkedModel):
+        query_linked(options, whole)
+        return
+    check_flat(options)
     schema = _schema_of(options, whole)
     cliques, known = [clique_of(text) for text in options.cliques], MeasuredCliques.of(whole)
-    _check_pairs(cliques, whole.domain, options.model)
-    given = _given(options.given) if options.given else {}
+    given = read_conditions("--given", options.given) if options.given else {}
     described = schema or codes_schema(whole.domain)
     domain = domain_of(whole, described)
     model = conditional(whole, described, given) if given else whole
@@ -144,16 +146,6 @@ def _query(options: argparse.Namespace) -> None:
             say(f"{joined((*answer.table.domain, *given), whole.domain)} {HOW[answer.evidence]}")
 
 
-def _check_pairs(cliques: Sequence[Clique], domain: Domain, model: str) -> None:
-    """Raise ArgumentError if a clique is of two rows of one parent, of which the model of another file has pairs."""
-    for name in [name for clique in cliques for name in clique if name.partition("@")[0] not in domain]:
-        if pair := re.match(r"(?:another|next) of ([^.]+)\.", name):
-            other = PurePath(model).with_name(f"pairs_of_{pair[1].replace(' ', '_')}.npz")
-            raise ArgumentError(
-                f"{name} is of the second row of a pair, of which {other} has the counts: query that file."
-            )
-
-
 def _ends(
     model: Any, domain: Domain, clique: Clique, weights: Mapping[str, np.ndarray], options: argparse.Namespace
 ) -> Interval | None:
@@ -180,7 +172,7 @@ def _schema_of(options: argparse.Namespace, model: Any) -> Schema | None:
 def _sample_options(add: Add) -> None:
     add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
     add("--rows", type=count, metavar="N", help="the number of records (default: the model's total)")
-    add("--out", required=True, metavar="FILE", type=output_table, help=WRITTEN_TABLE)
+    add("--out", required=True, metavar="FILE", type=output_tables, help=f"{WRITTEN_TABLE}; a folder for linked tables")
     add("--schema", metavar="FILE", type=InputFile, help="the model's schema: writes values instead of codes")
     overwrite_option(add)
     add("--codes", action="store_true", help="codes, even if the model's file has its schema")
@@ -198,9 +190,15 @@ def _sample_options(add: Add) -> None:
 
 def _sample(options: argparse.Namespace) -> None:
     import pgmest as pg
+    from pgmest.mechanisms.linked import LinkedModel
     from pgmest.sampling import write_samples
 
     model = pg.load(options.model)
+    if isinstance(model, LinkedModel):
+        sample_linked(options)
+        return
+    if isinstance(options.out, OutputFolder):
+        raise ArgumentError.of("--out", options.out, f"a file, {WRITTEN_TABLE}; a folder is for linked tables")
     schema = _schema_of(options, model)
     generator = np.random.default_rng(options.seed)
     if options.attributes is not None and options.tables is None:
@@ -212,14 +210,14 @@ def _sample(options: argparse.Namespace) -> None:
         write_table(table, options.out, written_table(options.out, options, schema))
         return
     if options.expanded:
-        given = _given(options.given) if options.given else None
+        given = read_conditions("--given", options.given) if options.given else None
         described = schema or codes_schema(model.domain)
         table = expanded_table(model, described, options.rows, generator, is_csv(options.out), given)
         write_table(table, options.out, written_table(options.out, options, schema))
         return
     if options.given:
         described = schema or codes_schema(model.domain)
-        arguments = (_given(options.given), options.rows, generator, described.library)
+        arguments = (read_conditions("--given", options.given), options.rows, generator, described.library)
         table = drawn(model, described, *arguments, written=is_csv(options.out), method=options.method)
         write_table(table, options.out, written_table(options.out, options, schema))
         return
@@ -252,29 +250,6 @@ def _tables(model: Any, schema: Schema | None, options: argparse.Namespace, gene
         frames.append(nw.from_native(table).with_columns(nw.lit(number).alias(NUMBER)))
     columns = [NUMBER, *(name for name in frames[0].columns if name != NUMBER)]
     return nw.concat([frame.select(columns) for frame in frames]).to_native()
-
-
-def _given(texts: Sequence[str]) -> dict[str, Any]:
-    """Return `--given` as `Synthesizer.sample` takes it."""
-    given: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or name in given:
-            raise ArgumentError.of("--given", text, "NAME=VALUE, each name once, such as sex=F or age=30..40")
-        given[name] = _condition(value)
-    return given
-
-
-def _condition(text: str) -> Any:
-    if text.startswith("["):
-        try:
-            return list(json.loads(text))
-        except ValueError:
-            raise ArgumentError.of("--given", text, 'a JSON list of values such as ["Rome, NY"]') from None
-    low, dots, high = text.partition("..")
-    if dots:
-        return (low or None, high or None)
-    return text.split(",") if "," in text else text or None
 
 
 def _matching(schema: Schema, model: Any) -> Schema:

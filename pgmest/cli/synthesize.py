@@ -177,7 +177,7 @@ def _synthesize_options(add: Add) -> None:
     add("--report", metavar="FILE", type=output_page, help="a page about the result, which may be published")
     text = 'a page that compares the result with the private table; its name must contain "private"'
     add("--owner-report", metavar="FILE", type=private_page, help=text)
-    text = "where the model goes, .npz, for pgmest query and sample; of linked tables a folder with one for each table"
+    text = "where the model goes, .npz, for pgmest query and sample (of linked tables by default OUT/model.npz)"
     add("--model", metavar="FILE", type=output, help=text)
     text = "the ledger of the dataset, which all runs on it charge (pgmest ledger create); its name ends in .ledger"
     add("--ledger", metavar="FILE", type=continued, help=text)

@@ -41,7 +41,7 @@ import json
 import math
 import operator
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,6 +85,8 @@ BAYESIAN_NETWORK = Kind("pgmest-bayesian-network", 1, ("header.npy", "conditiona
 VIEW_MODEL = Kind("pgmest-view-model", 1, ("header.npy", "tables.npy"))
 MEASURED_MODEL = Kind("pgmest-measured-model", 1, ("header.npy", "potentials.npy", "base.npy", "answers.npy"))
 LEAST_SQUARES_MODEL = Kind("pgmest-least-squares-model", 1, ("header.npy", "tables.npy", "directions.npy"))
+LINKED_MODEL = Kind("pgmest-linked-model", 1, ("header.npy", "codes.npy", "rows.npy", "answers.npy"))
+"""Linked tables, which `pgmest.mechanisms.linked.files` describes."""
 
 
 FACTS, KNOWN = "facts.npy", "known.npy"
@@ -114,7 +116,7 @@ def write_model(
         "format": kind.format,
         "version": kind.version,
         "domain": list(model.domain.items()),
-        **_stored_hierarchies(model.domain),
+        **stored_hierarchies(model.domain),
         "cliques": list(dict.fromkeys(model.cliques)),
         "total": model.total,
         "total_stddev": model.total_stddev,
@@ -122,6 +124,15 @@ def write_model(
         **({"about": dict(model.about)} if model.about else {}),
         **(more or {}),
     }
+    write_archive(path, header, **arrays)
+
+
+def write_archive(path: str | Path, header: Mapping[str, Any], **arrays: np.ndarray) -> None:
+    """Write a header of JSON values and arrays; a reader sees either the old file or the new one.
+
+    Raises:
+        FileFormatError: the file cannot be written. An earlier file is left unchanged.
+    """
     encoded = np.frombuffer(json.dumps(header, default=operator.methodcaller("item")).encode(), dtype=np.uint8)
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         members: dict[str, Any] = {"header": encoded, **arrays}
@@ -151,7 +162,7 @@ class Header:
         Raises:
             Unreadable: the header is missing or wrong.
         """
-        fields = _parsed(read_array(archive, kind.members[0], np.uint8, None).tobytes(), kind)
+        fields = read_fields(archive, kind, ("domain", "cliques", "total", "total_stddev", "report"))
         spread, report = fields["total_stddev"], fields["report"]
         return cls(
             _layout(fields),
@@ -198,7 +209,18 @@ def read_array(archive: zipfile.ZipFile, name: str, kind: Any, length: int | Non
     return np.frombuffer(data, dtype=kind)
 
 
-def _parsed(text: bytes, kind: Kind) -> Mapping[str, Any]:
+def read_fields(archive: zipfile.ZipFile, kind: Kind, needed: Iterable[str]) -> Mapping[str, Any]:
+    """Read the entries of the header, of the expected format and version, without looking at what they hold.
+
+    Args:
+        archive: the file.
+        kind: the kind of file.
+        needed: the entries that the header must have.
+
+    Raises:
+        Unreadable: the header is of another format or version, lacks an entry, or has texts with control characters.
+    """
+    text = read_array(archive, kind.members[0], np.uint8, None).tobytes()
     try:
         header = json.loads(text)
     except (ValueError, RecursionError):
@@ -210,13 +232,14 @@ def _parsed(text: bytes, kind: Kind) -> Mapping[str, Any]:
     for shown in _texts(header):
         if any(is_control(one) and one not in "\t\n\r" for one in shown):
             raise Unreadable(f"its header has a text with control characters, {shown[:80]!a}")
-    missing = {"domain", "cliques", "total", "total_stddev", "report"} - header.keys()
+    missing = sorted(set(needed) - header.keys())
     if missing:
-        raise Unreadable(f"its header lacks {sorted(missing)[0]!r}")
+        raise Unreadable(f"its header lacks {missing[0]!r}")
     return header
 
 
-def _stored_hierarchies(domain: Domain) -> dict[str, Any]:
+def stored_hierarchies(domain: Domain) -> dict[str, Any]:
+    """Return the header's entry with the hierarchies of a domain; empty without any."""
     return {"hierarchies": [one.to_json() for one in domain.hierarchies.values()]} if domain.hierarchies else {}
 
 

@@ -68,7 +68,7 @@ def _measured_parts(model: Model) -> Parts | str:
         )
     if refit.plan.layout != model.potentials.layout:
         return "its potentials are on other cliques than the estimate's"
-    described = _described(measurements)
+    described = described_measurements(measurements)
     if isinstance(described, str):
         return described
     estimate = {
@@ -79,10 +79,10 @@ def _measured_parts(model: Model) -> Parts | str:
         "max_iterations": objective.stopping.max_iterations,
         **({} if refit.collapse is None else {"functions": _collapse_fields(refit.collapse)}),
     }
-    return {"estimate": estimate, "measurements": described}, refit.base, _answers(measurements)
+    return {"estimate": estimate, "measurements": described}, refit.base, answers_of(measurements)
 
 
-def _described(measurements: Sequence[LinearMeasurement]) -> list[dict[str, Any]] | str:
+def described_measurements(measurements: Sequence[LinearMeasurement]) -> list[dict[str, Any]] | str:
     """Describe measurements without their answers, for the header; or return why a file cannot keep them."""
     entries = 0
 
@@ -108,7 +108,7 @@ def _described(measurements: Sequence[LinearMeasurement]) -> list[dict[str, Any]
     return described
 
 
-def _answers(measurements: Sequence[LinearMeasurement]) -> np.ndarray:
+def answers_of(measurements: Sequence[LinearMeasurement]) -> np.ndarray:
     """Return the answers of each measurement and their standard deviations, one after the other."""
     parts = [(m.values, np.broadcast_to(m.stddev, m.values.shape)) for m in measurements]
     return np.concatenate([part for pair in parts for part in pair])
@@ -124,7 +124,7 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
         return {}, {}
     if not all(measurement.noise in NOISES for measurement in known.measurements):
         return {"no_error_bars": "some of its answers are intervals, which model files cannot hold yet"}, {}
-    described = _described(known.measurements)
+    described = described_measurements(known.measurements)
     if isinstance(described, str):
         return {"no_error_bars": described}, {}
     fields = {
@@ -135,7 +135,7 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
     }
     if any(known.relative):
         fields["relative"] = list(known.relative)
-    return {"known": fields}, {"known": _answers(known.measurements)}
+    return {"known": fields}, {"known": answers_of(known.measurements)}
 
 
 def bounds_parts(model: ModelBase) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def read_known(header: Header, read: Callable[[int], np.ndarray]) -> KnownErrors
     fields = header.fields.get("known")
     if not isinstance(fields, dict):
         raise Unreadable("it does not describe its noisy answers")
-    measurements = _read_measurements(header, fields.get("measurements"), read)
+    measurements = read_measurements(header.layout.domain, fields.get("measurements"), read)
     try:
         dependence = _read_distances(header, fields["dependence"])
         records = np.inf if fields["records"] is None else float(fields["records"])
@@ -329,14 +329,19 @@ def read_measured(
     Raises:
         Unreadable: they are not in the form that `measured_parts` writes.
     """
-    made = _read_measurements(header, header.fields.get("measurements"), read_answers)
+    made = read_measurements(header.layout.domain, header.fields.get("measurements"), read_answers)
     return made, _refit(header, base, list(made))
 
 
-def _read_measurements(
-    header: Header, described: Any, read_answers: Callable[[int], np.ndarray]
+def read_measurements(
+    domain: Domain, described: Any, read_answers: Callable[[int], np.ndarray]
 ) -> tuple[LinearMeasurement, ...]:
     """Read the measurements that a header describes.
+
+    Args:
+        domain: their attributes.
+        described: what `described_measurements` returned.
+        read_answers: returns this many numbers of what `answers_of` returned.
 
     Raises:
         Unreadable: the description is wrong.
@@ -350,13 +355,12 @@ def _read_measurements(
     for entry, count in zip(described, rows, strict=True):
         values, stddev = answers[place : place + count], answers[place + count : place + 2 * count]
         place += 2 * count
-        made.append(_measurement(header, entry, values, stddev))
+        made.append(_measurement(domain, entry, values, stddev))
     return tuple(made)
 
 
-def _measurement(header: Header, entry: dict[str, Any], values: np.ndarray, stddev: np.ndarray) -> LinearMeasurement:
+def _measurement(domain: Domain, entry: dict[str, Any], values: np.ndarray, stddev: np.ndarray) -> LinearMeasurement:
     try:
-        domain = header.layout.domain
         clique = domain.clique(entry["clique"])
         spec, query, sizes = entry["query"], None, domain.project(clique)
         if spec is not None:

@@ -259,10 +259,10 @@ def _range(column: Grid, ends: tuple[Any, ...]) -> Bins:
         )
     low = lows[0] if ends[0] is None else _unit(column, ends[0], up=True)
     high = highs[-1] if ends[1] is None else _unit(column, ends[1], up=False)
-    if low > high:
-        raise QueryError(f"given= for '{column.name}' is the range {_shown(ends)}, which ends before it begins.")
     if low > highs[-1] or high < lows[0]:
         raise QueryError(f"given= for '{column.name}' is {_shown(ends)}, but values are {column.expected()}.")
+    if low > high:
+        raise QueryError(f"given= for '{column.name}' is the range {_shown(ends)}, which ends before it begins.")
     first, last = np.maximum(lows, low).astype(lows.dtype), np.minimum(highs, high).astype(lows.dtype)
     if lows.dtype.kind == "f" and low == high:
         return Bins(column, lows, highs, np.array([low], dtype=lows.dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -13,10 +13,12 @@ import numpy as np
 
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.names import other_names, renamed
-from pgmest.errors import ArgumentError, listed
+from pgmest.errors import ArgumentError, FileFormatError, QueryError, SchemaError, excerpt, listed
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.linked.questions import check_known, full_name, table_of
 from pgmest.queries.levels import named_levels
+from pgmest.schema import Schema
 from pgmest.schema.given import read_given
 from pgmest.schema.linked.check import LinkedCheck
 from pgmest.schema.linked.decoding import check_fits
@@ -24,7 +26,6 @@ from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.type_check import check_types
 from pgmest.synthesizer.how_many import HowMany
-from pgmest.synthesizer.linked_models import save_models
 from pgmest.synthesizer.selected_counts import counts_table
 from pgmest.synthesizer.unit_values import allowed
 from pgmest.synthesizer.whole_units import WholeUnits
@@ -40,17 +41,19 @@ class LinkedMechanism(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LinkedFit:
-    """A mechanism's result on linked tables, with the schema that decodes it.
+    """The synthetic tables of a mechanism, or of a file, with the schema that decodes them.
 
     Attributes:
         schema: the schema, with the types of the fitted tables.
-        result: the result of the mechanism.
+        made: the result of the mechanism, or the `LinkedModel` of a file.
         names: table -> the names of its columns that are no texts, by their texts.
+        result: the result of the mechanism; None for the tables of a file.
     """
 
     schema: LinkedSchema
-    result: Any
+    made: Any
     names: Mapping[str, dict[str, Any]]
+    result: Any = None
 
     @classmethod
     def of(
@@ -73,15 +76,57 @@ class LinkedFit:
             options: further arguments of `fit`; those that are None are left out.
         """
         given = {name: value for name, value in options.items() if value is not None}
+        names: dict[str, dict[str, Any]] = {}
         if isinstance(tables, LinkedDataset):
             check_fits(schema, tables)
-            return cls(schema, mechanism.fit(tables, seed=seed, **given), {})
-        schema = schema.typed(tables)
-        for part in schema.parts.values():
-            check_types(part.schema)
-        linked = schema.encode(tables, key=key)
-        names = {name: other_names(table) for name, table in tables.items()}
-        return cls(schema, mechanism.fit(linked, seed=seed, **given), names)
+            linked = tables
+        else:
+            schema = schema.typed(tables)
+            for part in schema.parts.values():
+                check_types(part.schema)
+            linked = schema.encode(tables, key=key)
+            names = {name: other_names(table) for name, table in tables.items()}
+        result = mechanism.fit(linked, seed=seed, **given)
+        fit = cls(schema, result, names, result)
+        fit._describe()
+        return fit
+
+    def _describe(self) -> None:
+        """Attach the schema and the privacy statement to the tables, which save them in their file."""
+        if not isinstance(self.made, LinkedModel):
+            return
+        drafted = {"drafted_from_private_data": True} if self.schema.drafted else {}
+        numbers = {
+            table: {text: int(name) for text, name in own.items() if isinstance(name, int | np.integer)}
+            for table, own in self.names.items()
+        }
+        named = {"names": numbers} if any(numbers.values()) else {}
+        self.made.describe(schema={**self.schema.description, **drafted}, privacy=self.privacy, **named)
+
+    @classmethod
+    def load(cls, model: LinkedModel, path: str | Path) -> LinkedFit:
+        """Return the tables of a file; see `Synthesizer.load`.
+
+        Args:
+            model: what the file holds.
+            path: the file.
+
+        Raises:
+            FileFormatError: the file has no schema, or that of other tables.
+        """
+        if "schema" not in model.about:
+            remedy = "pgmest.load reads the tables alone; Synthesizer.save writes them with their schema."
+            raise FileFormatError.of(path, "linked tables without a schema.", remedy)
+        try:
+            schema = Schema.from_dict(model.about["schema"])
+            if not isinstance(schema, LinkedSchema):
+                raise SchemaError("it describes a single table.")
+            check_fits(schema, model.model)
+        except (SchemaError, ArgumentError) as error:
+            remedy = "Only files written by save(...) can be read; write it again."
+            raise FileFormatError.of(path, f"its schema does not fit its tables ({error})", remedy) from None
+        with_rules = replace(model, model=replace(model.model, rules=schema.rules))
+        return cls(replace(schema, source=str(path)), with_rules, model.about.get("names", {}))
 
     @property
     def columns(self) -> np.ndarray:
@@ -91,8 +136,8 @@ class LinkedFit:
 
     @property
     def model(self) -> Any:
-        """The model of the result."""
-        return self.result.model
+        """The synthetic linked tables, in codes."""
+        return self.made.model
 
     @property
     def bought(self) -> Mapping[str, str]:
@@ -102,6 +147,8 @@ class LinkedFit:
     @property
     def privacy(self) -> dict[str, Any]:
         """The privacy statement, as JSON values."""
+        if self.result is None:
+            return self.made.about.get("privacy", {})
         from pgmest.evaluation.reports.linked import statement_of
 
         return statement_of(self.result, self.schema).to_json()
@@ -109,9 +156,20 @@ class LinkedFit:
     def kept_pairs(self, result: Any) -> None:
         """Return None, since the pairs of linked tables are not listed; see `Synthesizer.kept_`."""
 
-    def save(self, folder: str | Path) -> None:
-        """Write the models of all tables to a folder; see `save_models`."""
-        save_models(self.result, self.schema, self.privacy, folder)
+    def save(self, path: str | Path) -> None:
+        """Write the tables, the noisy answers behind them and the schema to a file; see `Synthesizer.save`."""
+        self._with_answers.save(path)
+
+    @property
+    def _with_answers(self) -> LinkedModel:
+        """The synthetic tables with the noisy answers behind them.
+
+        Raises:
+            ArgumentError: the mechanism does not tell its answers.
+        """
+        if not isinstance(self.made, LinkedModel):
+            raise ArgumentError(f"a {type(self.made).__name__} has no intervals and no file; that of LinkedLAMP has.")
+        return self.made
 
     def sample(
         self, units: int | None, generator: np.random.Generator, written: Any, given: Any, expanded: bool
@@ -121,7 +179,7 @@ class LinkedFit:
             raise ArgumentError.of("expanded", expanded, "False for linked tables, whose schema has no weight")
         if given is not None:
             raise ArgumentError("given= completes rows of a single table; linked tables are drawn as a whole.")
-        linked = possible_rows(self.schema, self.result.sample(units, seed=generator), generator)
+        linked = possible_rows(self.schema, self.made.sample(units, seed=generator), generator)
         return self.decoded(linked, generator, written)
 
     def decoded(self, linked: LinkedDataset, generator: np.random.Generator, written: Any = False) -> dict[str, Any]:
@@ -133,17 +191,16 @@ class LinkedFit:
         self, attributes: Any, given: Mapping[Any, Any], table: str | None, measure: str, options: Mapping[str, Any]
     ) -> Any:
         """Return the counts of a table and their intervals, with labels; see `Synthesizer.interval`."""
-        if not hasattr(self.result, "model_of"):
-            raise ArgumentError(f"a {type(self.result).__name__} has no intervals; that of LinkedLAMP has.")
+        made = self._with_answers
         asked: list[Any] = [attributes]
         if not isinstance(attributes, str | HowMany) and not callable(attributes):
             asked = list(attributes)
         if measure != "count" or not all(isinstance(one, str) for one in (*asked, *given)):
             return self._of_units(asked, given, table, measure, options)
         own = [self.computed(name) for name in (*asked, *given)]
-        counted = table_of(self.result, tuple(own), table)
+        counted = table_of(made, tuple(own), table)
         check_known(counted, tuple(own))
-        domain = self.result.domain_of(counted)
+        domain = made.domain_of(counted)
         full = [full_name(name, domain) for name in own]
         levels = named_levels(domain, full[: len(asked)])
         clique = tuple(one.name for one in levels)
@@ -151,9 +208,7 @@ class LinkedFit:
         labels = {name: self.labels(one, size) for name, one, size in zip(asked, clique, sizes, strict=True)}
         conditions = zip(named_levels(domain, full[len(asked) :]), given.values(), strict=True)
         weights = {one.attribute: self.weights(one.name, value, domain[one.attribute]) for one, value in conditions}
-        return counts_table(
-            self.result.model_of(counted), domain, labels, clique, weights, self.schema.library, options
-        )
+        return counts_table(made.model_of(counted), domain, labels, clique, weights, self.schema.library, options)
 
     def _of_units(
         self, asked: list[Any], given: Mapping[Any, Any], table: str | None, measure: str, options: Mapping[str, Any]
@@ -174,7 +229,7 @@ class LinkedFit:
     @cached_property
     def _whole_units(self) -> WholeUnits:
         """The synthetic rows of the root with what hangs on them, for questions about them."""
-        return WholeUnits(self.result, self.schema, self)
+        return WholeUnits(self._with_answers, self.schema, self)
 
     def project(self, attributes: Any, given: Any) -> NoReturn:
         """Raise ArgumentError; see `Synthesizer.project`."""
@@ -199,6 +254,11 @@ class LinkedFit:
                     return f"number of {of}"
         return name
 
+    def is_number(self, name: str) -> bool:
+        """Return whether an attribute is a number of rows, such as a column that counts persons."""
+        computed = self.computed(name)
+        return computed != name or any(computed == one.layout.number for one in self._with_answers.runs.values())
+
     def labels(self, name: str, size: int) -> list[str]:
         """Return what the codes of an attribute of a model mean."""
         part, column = self._described(name)
@@ -216,7 +276,10 @@ class LinkedFit:
         part, column = self._described(name)
         if part is not None:
             return next(iter(read_given(part.schema, {column: value}).weights.values()))
-        return allowed(np.arange(size), value, name)
+        found = allowed(np.arange(size), value, name)
+        if not found.any():
+            raise QueryError(f"given= leaves '{name}' no value: {excerpt(value)}, and it is 0 to {size - 1}.")
+        return found
 
     def report(self, out: str | Path) -> Path:
         """Write a page that may be published; see `Synthesizer.report`."""

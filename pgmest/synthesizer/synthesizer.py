@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pgmest.errors import ArgumentError
+from pgmest.mechanisms.files import load
 from pgmest.mechanisms.kept_pairs import KeptPairs
+from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.registry import named_mechanism
 from pgmest.mechanisms.result import Result
@@ -203,7 +205,7 @@ class Synthesizer:
         """Write the model, the schema and the privacy statement to an npz file, which may be published.
 
         `Synthesizer.load` reads the file; `pgmest.load` reads its model only. Result and ledger are not saved. Of
-        linked tables, a folder is written with a model of each table, for `pgmest.load` and `pgmest query`.
+        linked tables, the synthetic tables and the noisy answers behind them are written.
 
         Raises:
             ArgumentError: if the synthesizer is not fitted, or the model has no file format.
@@ -218,8 +220,8 @@ class Synthesizer:
         Raises:
             FileFormatError: if the file cannot be read, or has no schema.
         """
-        loaded = cls()
-        loaded._fit = TableFit.load(path)
+        model, loaded = load(path), cls()
+        loaded._fit = LinkedFit.load(model, path) if isinstance(model, LinkedModel) else TableFit.load(model, path)
         loaded.schema_ = loaded._fit.schema
         return loaded
 

@@ -119,11 +119,13 @@ class TableFit:
         self.model.describe(schema=schema, privacy=statement.to_json(), **named)
 
     @classmethod
-    def load(cls, path: str | Path) -> TableFit:
-        """Read a model with its schema from a file; see `Synthesizer.load`."""
-        from pgmest.models.files import load
+    def load(cls, model: Any, path: str | Path) -> TableFit:
+        """Return the model of a file, with its schema; see `Synthesizer.load`.
 
-        model = load(path)
+        Args:
+            model: what the file holds.
+            path: the file.
+        """
         if "schema" not in model.about:
             remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
             raise FileFormatError.of(path, "a model without a schema.", remedy)

@@ -12,8 +12,8 @@ import numpy as np
 
 from pgmest.data.linked import LinkedDataset, places_of
 from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError, UnknownAttributeError, listed
+from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.linked.questions import full_name
-from pgmest.mechanisms.linked.result import LinkedResult
 from pgmest.models.intervals import check_level
 from pgmest.queries.levels import named_levels
 from pgmest.schema.given import read_given
@@ -67,7 +67,7 @@ class WholeUnits:
             It has the method `decoded`, too, which makes dataframes of linked codes.
     """
 
-    result: LinkedResult
+    result: LinkedModel
     schema: LinkedSchema
     named: Any
 

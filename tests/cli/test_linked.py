@@ -1,13 +1,17 @@
 """Linked tables on the command line: from files to a schema, a check, synthetic files and a comparison."""
 
+import io
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import pgmest as pg
+from pgmest import HowMany
 from pgmest.cli.main import main
 
-from ..synthesizer.test_linked import SURVEY, survey_of
+from ..synthesizer.test_linked import SURVEY, SURVEY_SCHEMA, survey_of
 
 
 @pytest.fixture
@@ -94,7 +98,7 @@ TRIAL = ["--insecure-simulation", "--seed", "0"]
 @pytest.mark.usefixtures("blank_pictures")
 def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    files = ["--report", "report.html", "--owner-report", "PRIVATE.html", "--spent", "spent.json", "--model", "models"]
+    files = ["--report", "report.html", "--owner-report", "PRIVATE.html", "--spent", "spent.json"]
     code, out, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", "--rows", "50", *files))
     assert code == 0
     assert "50 households, " in out
@@ -107,21 +111,160 @@ def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     assert json.loads((folder / "spent.json").read_text())
     assert "The promise of privacy" in (folder / "report.html").read_text()
     assert "within" in (folder / "PRIVATE.html").read_text()
-    code, out, _ = run(capsys, "query", "models/pairs_of_persons.npz", "persons.role,another of persons.role")
-    assert code == 0
-    assert out.splitlines()[0].startswith("persons.role,another of persons.role,count")
-    assert "head,child," in out
-    code, _, err = run(capsys, "query", "models/persons.npz", "persons.role,another of persons.role")
-    assert code == 1
-    assert "models/pairs_of_persons.npz has the counts: query that file" in " ".join(err.split())
     code, out, _ = run(capsys, "check", "new", "survey.yaml")
     assert "All rows join, and no rule is broken." in out
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))
     assert code == 1
     assert "exists already: name another folder, or add --overwrite" in err
-    code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", "--overwrite", "--model", "report.html"))
+    code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", "--overwrite", "--model", "new"))
     assert code == 1
-    assert "a folder, for a model of each table" in err
+    assert "a file, such as new/model.npz" in err
+    (folder / "new" / "households.csv").unlink()
+    (folder / "new" / "persons.csv").unlink()
+    code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))
+    assert code == 1
+    assert "new/model.npz exists already" in err
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The file of noisy answers of a survey."""
+    path = tmp_path_factory.mktemp("made") / "model.npz"
+    pg.Synthesizer(epsilon=3.0, backend="simulation").fit(survey_of(100), SURVEY_SCHEMA, seed=0).save(path)
+    return path
+
+
+def asked(capsys, model, *arguments):
+    """Return the table that `pgmest query` prints."""
+    code, out, err = run(capsys, "query", model, *arguments)
+    assert (code, err) == (0, "")
+    return pd.read_csv(io.StringIO(out))
+
+
+CHILDREN = ["--how-many", "persons", "role=child"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "attributes", "options"),
+    [
+        (["persons:role,age"], ["role", "age"], {"table": "persons"}),
+        (["persons:region", "--given", "age=30.."], "region", {"table": "persons", "given": {"age": (30, None)}}),
+        (["households:region,persons"], ["region", "persons"], {}),
+        (["region", "--given", "persons=2.."], "region", {"given": {"persons": (2, None)}}),
+        (["region", "--given", "number of persons=2,3"], "region", {"given": {"persons": [2, 3]}}),
+        (["persons"], (), {"table": "persons"}),
+        (["households"], (), {}),
+        (["persons.role,another of persons.role"], ["persons.role", "another of persons.role"], {}),
+        (["households", *CHILDREN, "--most", "2"], HowMany("persons", {"role": "child"}, 2), {}),
+        (["region", *CHILDREN], ["region", HowMany("persons", {"role": "child"})], {}),
+        (
+            ["region", *CHILDREN, "--measure", "mean"],
+            [HowMany("persons", {"role": "child"}), "region"],
+            {"measure": "mean"},
+        ),
+        (
+            ["region", "--having", "persons", "age=..50", "role=child", "--measure", "share", "--level", "0.5"],
+            "region",
+            {
+                "given": {HowMany("persons", {"age": (None, 50), "role": "child"}): (1, None)},
+                "measure": "share",
+                "level": 0.5,
+            },
+        ),
+    ],
+)
+def test_questions_have_the_answers_of_the_synthesizer(model, capsys, arguments, attributes, options):
+    printed = asked(capsys, model, *arguments)
+    expected = pg.Synthesizer.load(model).interval(attributes, **options)
+    numbers = list(expected.columns[-3:])
+    assert [*printed.columns[-4:]] == [numbers[0], "+-", "low", "high"]
+    assert np.allclose(printed[numbers], expected[numbers].astype(float), rtol=1e-4, equal_nan=True)
+    for one, other in zip(printed.columns[:-4], expected.columns[:-3], strict=True):
+        assert printed[one].astype(str).tolist() == expected[other].astype(str).tolist()
+    value, reach, low, high = printed[[numbers[0], "+-", "low", "high"]].dropna().to_numpy().T
+    assert np.all(value + 1.0001 * reach + 1e-4 >= high)
+    assert np.all(value - 1.0001 * reach - 1e-4 <= low)
+
+
+def test_json_and_answers_without_intervals(model, capsys):
+    code, out, _ = run(capsys, "query", model, "region", "households", *CHILDREN, "--most", "1", "--json")
+    assert code == 0
+    both, alone = json.loads(out)
+    name = "number of persons with role=child"
+    assert both["labels"] == {"region": ["N", "S"], name: ["0", "1+"]}
+    assert np.allclose(np.sum(both["counts"], axis=0), alone["counts"])
+    assert np.shape(both["margin"]) == np.shape(both["low"]) == np.shape(both["high"]) == (2, 2)
+    code, out, _ = run(capsys, "query", model, "persons:role", "--interval", "none")
+    assert (code, out.splitlines()[0]) == (0, "role,count")
+    code, out, _ = run(capsys, "query", model, "persons,region", "--given", "persons=1", "--measure", "mean", "--json")
+    assert json.loads(out)[0]["means"] == [1, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["person:role"], "one of households, persons, pairs of persons"),
+        (["person"], "'persons' is a table"),
+        (["persons:rol"], "'rol' is not an attribute"),
+        (["households:role"], "'role' is not an attribute"),
+        (["role", "--measure", "share"], "this question is about rows of 'households'"),
+        (["persons:region", *CHILDREN], "about its rows"),
+        (["households", "--how-many", "role=child"], "a table first, such as --how-many persons"),
+        (["households", "--how-many", "pets"], "table='pets' is not valid"),
+        (["households", "--how-many", "persons", "role=chil"], "Did you mean 'child'?"),
+        (["households", "--how-many", "persons", "child"], "NAME=VALUE"),
+        (["households", "--how-many", "persons", "age=200.."], "but values are"),
+        (["households", *CHILDREN, "--most", "0"], "most=0 is not valid"),
+        (["households", *CHILDREN, "--most", "1", "--most", "2"], "one for each --how-many"),
+        (["households", "--having", "persons", "role=x"], "not one of its values"),
+        (["region", "--given", "persons=many"], "a whole number, several, or a range"),
+        (["region", "--given", "persons=9"], "leaves"),
+        (["region", *CHILDREN, "--interval", "bounds"], "for questions about whole rows"),
+        (["region", "--codes"], "--codes is for the model of a single table"),
+        (["region", "--weighted"], "--weighted is for the model of a single table"),
+        (["region", "--level", "2"], "a number between 0 and 1"),
+        (['["region"'], "a JSON list of names"),
+        ([""], "attributes, or a table whose rows are counted"),
+        (["region", "--measure", "mean"], "has no numbers to take the mean of"),
+    ],
+)
+def test_questions_that_have_no_answer(model, capsys, arguments, match):
+    code, out, err = run(capsys, "query", model, *arguments)
+    assert (code, out) == (1, "") or code == 2
+    assert match in " ".join(err.split())
+
+
+def test_a_single_table_has_no_such_questions(tmp_path, capsys):
+    path = tmp_path / "flat.npz"
+    pg.Model(pg.CliqueVector.zeros(pg.Domain({"a": 2}), [("a",)]), 4.0).save(path)
+    code, _, err = run(capsys, "query", path, "a", *CHILDREN)
+    assert code == 1
+    assert "--how-many is for linked tables" in " ".join(err.split())
+    code, _, err = run(capsys, "sample", path, "--out", f"{tmp_path}/new/")
+    assert code == 1
+    assert "a folder is for linked tables" in " ".join(err.split())
+
+
+def test_a_file_of_linked_tables_can_be_sampled_and_described(model, tmp_path, capsys):
+    out = tmp_path / "more"
+    code, _, err = run(capsys, "sample", model, "--rows", "30", "--seed", "1", "--out", f"{out}/")
+    assert code == 0
+    assert "30 households, " in err
+    homes, persons = (pd.read_csv(out / f"{name}.csv") for name in ("households", "persons"))
+    assert persons.groupby("hid").size().tolist() == homes["persons"].tolist()
+    code, _, err = run(capsys, "sample", model, "--out", f"{out}/")
+    assert "exists already" in err
+    code, _, err = run(capsys, "sample", model, "--out", tmp_path / "one.csv")
+    assert "a folder, such as synthetic/" in err
+    code, _, err = run(capsys, "sample", model, "--out", f"{out}2/", "--given", "region=N")
+    assert "--given is for the model of a single table" in err
+    code, text, _ = run(capsys, "info", model)
+    assert "pairs of persons: " in text
+    assert "households.region (2)" in text
+    code, text, _ = run(capsys, "info", model, "--json")
+    assert json.loads(text)["counted"]["persons"]["domain"]["persons.role"] == 3
+    code, _, err = run(capsys, "compare", out / "persons.csv", model, "--schema", tmp_path / "no.yaml")
+    assert code == 1
 
 
 def test_parquet_stays_parquet_and_json_has_the_facts(folder, capsys, monkeypatch):

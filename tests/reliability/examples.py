@@ -11,11 +11,17 @@ import numpy as np
 
 import pgmest as pg
 from pgmest import queries
+from pgmest.data.linked import LinkedTable
 from pgmest.inference.support.support import Support
 from pgmest.measurements.files import load_measurements, save_measurements
+from pgmest.mechanisms.linked.family_model import FamilyModel
+from pgmest.mechanisms.linked.lengths import MeasuredLengths
+from pgmest.mechanisms.linked.linked_model import LinkedModel
+from pgmest.mechanisms.linked.numbers import MeasuredNumbers
 from pgmest.models.support import SupportModel
 from pgmest.privacy import Curator, Rho
 from pgmest.schema import Schema
+from tests.mechanisms.linked.examples import random_families
 
 DOMAIN = pg.Domain({"age": 5, "sex": 2, "city, state": 3})
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, DOMAIN.shape, (40, 3)), DOMAIN)
@@ -69,6 +75,45 @@ def use_model(path: Path) -> None:
     model.sample(3, seed=0)
 
 
+def linked_model() -> LinkedModel:
+    """Two tables with noisy answers of each kind."""
+    families = random_families(np.random.default_rng(0), 30, 3)
+    layout, codes = families.layout, np.arange(4)
+    lengths = [
+        (("persons.a",), (codes,)),
+        (("households.d", "persons.a"), (np.arange(3), np.array([0, 0, 1, 2]))),
+        (("persons.a", "another of persons.a"), (codes, codes)),
+    ]
+    measured = tuple(
+        MeasuredLengths(clique, groups, families.tables(clique, groups, 1.5)[0], 3.0, False, 1.5)
+        for clique, groups in lengths
+    )
+    above = (
+        pg.LinearMeasurement(families.above(("households.r",)), "households.r", 2.0),
+        pg.LinearMeasurement(np.ones(1), layout.number, 2.0, queries.subset(4, [0, 2])),
+    )
+    numbers = (MeasuredNumbers("persons.b", families.numbers("persons.b", 1.0)[0], 2.0, 1.0),)
+    tables = {
+        "households": LinkedTable(pg.Dataset.from_codes(families.parents[:, :-1], layout.parent)),
+        "persons": LinkedTable(
+            pg.Dataset.from_codes(families.children, layout.child), "households", families.owners, 3
+        ),
+    }
+    run = FamilyModel(families, measured, above, 31.0, 4.0, numbers)
+    return LinkedModel(pg.LinkedDataset(tables), {"persons": run}, about={"source": "made"})
+
+
+def use_linked(path: Path) -> None:
+    """Read linked tables, and ask what people ask."""
+    linked = pg.load(path)
+    repr(linked)
+    for name in linked.counted:
+        linked.project(linked.domain_of(name).attributes[:1], table=name)
+    linked.sample(3, seed=0)
+    linked.interval((), table="persons")
+    linked.unit_interval(np.ones(len(linked.model)))
+
+
 def run_with_journal(path: Path) -> list[Any]:
     """Return a curator's answers to each form of question, with a journal."""
     curator = Curator(DATA, Rho(1.0), backend="simulation", seed=1, journal=path)
@@ -89,6 +134,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "measurements.npz": lambda path: load_measurements(path, DOMAIN),
     "model.npz": use_model,
     "support.npz": use_model,
+    "linked.npz": use_linked,
     "schema.yaml": Schema.load,
     "schema.json": Schema.load,
     "schema.toml": Schema.load,
@@ -108,6 +154,7 @@ def write_examples(folder: Path) -> None:
     save_measurements(folder / "measurements.npz", measurements())
     pg.Model(potentials(), 40.0).save(folder / "model.npz")
     SupportModel(Support(DATA), potentials(), 40.0).save(folder / "support.npz")
+    linked_model().save(folder / "linked.npz")
     (folder / "schema.yaml").write_text(yaml.safe_dump(SCHEMA))
     (folder / "schema.json").write_text(json.dumps(SCHEMA))
     (folder / "schema.toml").write_text(TOML)

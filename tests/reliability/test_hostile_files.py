@@ -21,7 +21,7 @@ from pgmest.measurements.files import load_measurements
 from tests.reliability.damage import header_of, members, npy, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, run_with_journal
 
-ARCHIVES = ["measurements.npz", "model.npz", "support.npz"]
+ARCHIVES = ["measurements.npz", "model.npz", "support.npz", "linked.npz"]
 
 
 class Harm:

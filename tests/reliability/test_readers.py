@@ -26,7 +26,7 @@ from tests.reliability.examples import DOMAIN, READERS, SCHEMA, run_with_journal
 fuzzed = settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-ARCHIVES = ["measurements.npz", "model.npz", "support.npz"]
+ARCHIVES = ["measurements.npz", "model.npz", "support.npz", "linked.npz"]
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -1,13 +1,14 @@
 """Linked tables in a Synthesizer, with a mechanism that draws whole households again."""
 
-import numpy as np
+from typing import Any
+
 import pandas as pd
 import polars as pl
 import pytest
 
 import pgmest as pg
 from pgmest.data.linked import LinkedDataset
-from pgmest.errors import ArgumentError, SchemaError
+from pgmest.errors import ArgumentError, FileFormatError, SchemaError
 from pgmest.evaluation.reports.linked import statement_of
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.schema import LinkedSchema
@@ -114,7 +115,7 @@ def test_names_that_are_no_texts_come_back():
     assert list(pg.Synthesizer(Redrawn()).fit(given, schema).sample(seed=0)["persons"].columns) == [7, "role", "hid"]
 
 
-def test_lamp_makes_tables_that_join_and_states_what_it_protects(tmp_path):
+def test_lamp_makes_tables_that_join_and_states_what_it_protects():
     synthesizer = pg.Synthesizer(epsilon=3.0, backend="simulation").fit(survey_of(200), SURVEY_SCHEMA, seed=0)
     tables = synthesizer.sample(seed=0)
     households, persons = tables["households"], tables["persons"]
@@ -127,25 +128,57 @@ def test_lamp_makes_tables_that_join_and_states_what_it_protects(tmp_path):
     assert synthesizer.ledger_.insecure
     assert synthesizer.privacy_["protected"] == SURVEY_SCHEMA.protection
     assert synthesizer.kept_ is None
-    synthesizer.save(tmp_path / "models")
-    assert {path.name for path in (tmp_path / "models").iterdir()} == {
-        "households.npz",
-        "persons.npz",
-        "pairs_of_persons.npz",
-    }
-    pairs = pg.load(tmp_path / "models" / "pairs_of_persons.npz")
-    both = ("persons.role", "another of persons.role")
-    assert np.array_equal(pairs.project(both).values, synthesizer.result_.project(both).values)
-    assert pairs.about["privacy"]["protected"] == SURVEY_SCHEMA.protection
-    assert pg.Schema.from_dict(pairs.about["schema"]).labels("another of persons.role")[0] == "head"
     asked = synthesizer.interval(["persons.role"], given={"another of persons.role": "head"})
     assert asked["persons.role"].tolist()[0] == "head"
     assert (asked["low"] <= asked["high"]).all()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ArgumentError, match="a folder for the models"):
-        synthesizer.save(tmp_path / "file")
     with pytest.raises(ArgumentError, match="'bakend' is not a parameter of LinkedLAMP"):
         pg.Synthesizer(epsilon=1.0, bakend="simulation").fit(survey_of(4), SURVEY_SCHEMA)
+
+
+def test_a_file_gives_the_same_answers_and_tables(tmp_path):
+    given = survey_of(100)
+    given["persons"] = given["persons"].rename(columns={"age": 7})
+    text = SURVEY.replace("age: {", "7: {").replace("column: age", "column: '7'")
+    fitted = pg.Synthesizer(epsilon=3.0, backend="simulation").fit(given, LinkedSchema.parse(text), seed=0)
+    fitted.save(tmp_path / "survey.npz")
+    loaded = pg.Synthesizer.load(tmp_path / "survey.npz")
+    children = pg.HowMany("persons", {"role": "child"}, most=2)
+    questions: list[tuple[Any, dict[str, Any]]] = [
+        (["role", "region"], {}),
+        ((), {"table": "persons"}),
+        (["region", "number of persons"], {"given": {"region": "N"}}),
+        (["persons.role", "another of persons.role"], {}),
+        ([children, "region"], {"measure": "share"}),
+        (lambda tables: tables["households"]["persons"] > 1, {"given": {children: (1, None)}}),
+    ]
+    for attributes, options in questions:
+        one, other = (some.interval(attributes, **options) for some in (fitted, loaded))
+        assert one.equals(other), attributes
+    for name, table in fitted.sample(30, seed=1).items():
+        assert table.equals(loaded.sample(30, seed=1)[name])
+    assert loaded.privacy_ == fitted.privacy_
+    assert not any(rule.broken(loaded.model_).any() for rule in LinkedSchema.parse(text).rules)
+    with pytest.raises(ArgumentError, match="loaded from a file, which has no result and no ledger"):
+        loaded.report(tmp_path / "page.html")
+
+
+def test_files_without_a_schema_or_with_another_one_are_refused(tmp_path):
+    fitted = pg.Synthesizer(epsilon=3.0, backend="simulation").fit(survey_of(20), SURVEY_SCHEMA, seed=0)
+    made: Any = fitted.result_
+    other = SURVEY.replace("[head, child, other]", "[head, child]")
+    for about, match in (
+        ({}, "linked tables without a schema"),
+        ({"schema": 3}, "does not fit its tables"),
+        ({"schema": {"columns": {"a": {"type": "boolean"}}}}, "it describes a single table"),
+        ({"schema": dict(LinkedSchema.parse(other).description)}, "but the schema describes"),
+    ):
+        made.about.clear()
+        made.describe(**about)
+        made.save(tmp_path / "x.npz")
+        with pytest.raises(FileFormatError, match=match):
+            pg.Synthesizer.load(tmp_path / "x.npz")
+    with pytest.raises(ArgumentError, match="RedrawnResult has no intervals and no file"):
+        pg.Synthesizer(Redrawn()).fit(survey_of(4), SURVEY_SCHEMA).save(tmp_path / "y.npz")
 
 
 def test_constraints_of_a_table_hold_whatever_the_mechanism_does():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import json
 import pickle
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -367,8 +369,9 @@ def test_a_single_table_has_no_such_questions() -> None:
         fitted.interval(len)
 
 
-def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema, held = LinkedSchema.parse(SURVEY), []
+def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    schema = LinkedSchema.parse(SURVEY)
+    held: list[Any] = []
 
     def noted(linked: LinkedDataset, child: str) -> Families:
         families = family_table(linked, child)
@@ -385,3 +388,19 @@ def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytes
     assert [one() for one in held] == [None] * 4
     assert fitted.interval([WORKERS, "region"]).shape == (6, 5)
     assert str(fitted.ledger_) == spent
+    fitted.save(tmp_path / "made.npz")
+    with np.load(tmp_path / "made.npz") as members:
+        kept = {name: members[name] for name in members.files}
+    result: Any = fitted.result_
+    run, tables = result.runs["persons"], result.model.tables.values()
+    codes = [column for table in tables for column in table.dataset.columns]
+    codes += [column for part in (run.families.parents, run.families.children) for column in part.T]
+    assert kept["codes"].tolist() == np.concatenate(codes).tolist()  # of synthetic tables
+    assert kept["rows"].tolist() == result.model.link("persons")[1].tolist()
+    noisy = [part for one in run.above for part in (one.values, np.full(len(one.values), one.stddev))]
+    noisy += [answer.values.ravel() for answer in (*run.lengths, *run.numbers)]
+    assert kept["answers"].tolist() == np.concatenate(noisy).tolist()
+    header = json.loads(kept["header"].tobytes())
+    assert set(header) == {"format", "version", "about", "tables", "runs"}
+    assert set(header["about"]) == {"schema", "privacy"}
+    assert "seconds" not in json.dumps(header)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.linked.linked_lamp import LinkedLAMP
+    from pgmest.mechanisms.linked.linked_model import LinkedModel
     from pgmest.mechanisms.linked.result import LinkedResult
 
 MODULES = {
     "LinkedLAMP": "pgmest.mechanisms.linked.linked_lamp",
+    "LinkedModel": "pgmest.mechanisms.linked.linked_model",
     "LinkedResult": "pgmest.mechanisms.linked.result",
 }
 """The module of each public name."""
 
-__all__ = ["LinkedLAMP", "LinkedResult"]
+__all__ = ["LinkedLAMP", "LinkedModel", "LinkedResult"]
 
 
 def __getattr__(name: str) -> Any:

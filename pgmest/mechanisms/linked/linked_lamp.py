@@ -135,7 +135,8 @@ class LinkedLAMP:
         families: dict[str, Families] = {child: result.model.families for child, result in results.items()}
         details = {child: result.details for child, result in results.items()}
         model = put_together(families, linked, choices)
-        return LinkedResult(model, results, self, details, OwnerOnly(time.perf_counter() - started))
+        runs = {child: result.model for child, result in results.items()}
+        return LinkedResult(model, runs, results, self, details, OwnerOnly(time.perf_counter() - started))
 
     @property
     def promise(self) -> ApproxDP | None:

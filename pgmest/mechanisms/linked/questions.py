@@ -13,7 +13,7 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.hierarchy import SEPARATOR, split_level
 
 if TYPE_CHECKING:
-    from pgmest.mechanisms.linked.result import LinkedResult
+    from pgmest.mechanisms.linked.linked_model import LinkedModel
 
 
 PAIRS = "pairs of "
@@ -70,7 +70,7 @@ class Question:
         return query, clique, given
 
 
-def table_of(result: LinkedResult, attributes: Clique, table: str | None = None) -> str:
+def table_of(result: LinkedModel, attributes: Clique, table: str | None = None) -> str:
     """Return the table that is asked for, or the highest one whose model has all the attributes.
 
     Raises:

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pgmest.data.dataset import Dataset
-from pgmest.data.linked import LinkedDataset
-from pgmest.errors import ArgumentError, at_least
-from pgmest.mechanisms.linked.questions import PAIRS, Question, check_known, table_of
+from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.result import OwnerOnly, Result
 from pgmest.privacy.budgets import ApproxDP
 from pgmest.privacy.ledger import Statement
 
 if TYPE_CHECKING:
-    from pgmest.mechanisms.linked.family_model import FamilyModel
     from pgmest.mechanisms.linked.linked_lamp import LinkedLAMP
-    from pgmest.mechanisms.linked.unit_answers import UnitAnswers
-    from pgmest.mechanisms.linked.unit_errors import UnitErrors
-    from pgmest.models.intervals import Interval
-    from pgmest.models.support import SupportModel
-    from pgmest.models.uncertainty import Uncertainty
-    from pgmest.tables.domain import Domain
-    from pgmest.tables.factor import Factor
 
 
-@dataclass(frozen=True, eq=False)
-class LinkedResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkedResult(LinkedModel):
     """The result of `LinkedLAMP.fit`. All of it may be published, except `owner_only`.
 
     Attributes:
-        model: the synthetic linked tables, with as many units as the data is estimated to have.
         results: for each child table, the result of the run on it and its parent table.
         mechanism: the mechanism with its parameters.
         details: the report of the mechanism on its runs.
         owner_only: the wall-clock time, which may depend on the records.
     """
 
-    model: LinkedDataset
     results: Mapping[str, Result]
     mechanism: LinkedLAMP
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -64,172 +48,8 @@ class LinkedResult:
         """Whether Ctrl-C or the time limit ended a run early."""
         return any(result.interrupted for result in self.results.values())
 
-    def model_of(self, table: str) -> SupportModel:
-        """Return the model of one table with the attributes of its parent and the numbers of rows, as the run saw it.
-
-        Its attributes are called "persons.age", "households.region" and "number of persons". It counts rows of the
-        table, and has the answers and intervals of any model. If several child tables hang on the root, the model of
-        the root is that of the first one's run.
-
-        The model of "pairs of persons" counts ordered pairs of different persons of one household, so each couple
-        twice. The second person's attributes are called "another of persons.age".
-
-        Raises:
-            ArgumentError: there is no such table.
-        """
-        run, kind = self._run_on(table)
-        return getattr(run, kind)
-
-    def domain_of(self, table: str) -> Domain:
-        """Return the attributes of the model of a table.
-
-        Raises:
-            ArgumentError: there is no such table.
-        """
-        run, kind = self._run_on(table)
-        return {"parents": run.parent_domain, "children": run.child_domain, "pairs": run.pair_domain}[kind]
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The names of what answers may count: rows of each table, and pairs of rows of one parent."""
-        several = [name for name, result in self.results.items() if result.model.layout.at_most > 1]
-        return (*self.model.order, *(f"{PAIRS}{name}" for name in several))
-
-    def _run_on(self, table: str) -> tuple[FamilyModel, str]:
-        """Return the model of the run on a table, and whether it is about its parents, children or pairs of them."""
-        if table in self.results:
-            return self.results[table].model, "children"
-        for name, result in self.results.items():
-            if table == f"{PAIRS}{name}" and table in self.counted:
-                return result.model, "pairs"
-            if result.model.layout.names[0] == table:
-                return result.model, "parents"
-        raise ArgumentError.of("table", table, self.counted)
-
-    def interval(
-        self,
-        query: Any,
-        clique: Iterable[str] | str | None = None,
-        given: Mapping[str, int] | None = None,
-        *,
-        table: str | None = None,
-        **options: Any,
-    ) -> Interval:
-        """Return the ends of an answer, in counts of rows of one table, as `pgmest.interval`.
-
-        `result.interval(("households.region", "number of persons"))` is about households,
-        `result.interval(("age", "region"))` about persons, if only persons have an age, and
-        `result.interval(("persons.work", "another of persons.work"))` about ordered pairs of persons of one household.
-
-        Args:
-            query, clique, given: as for `pgmest.interval`; attributes may be named without their table where only one
-                table has them.
-            table: the table whose rows are counted; by default the lowest one of which an attribute is named, or that
-                of the root.
-            options: as for `pgmest.interval`.
-
-        Raises:
-            ArgumentError: there is no such table, or no model of all the attributes; more than `MOST_OF_PAIRS` of them
-                are asked of pairs of rows; or as for `pgmest.interval`.
-            QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
-        """
-        asked = Question.of(query, clique, given)
-        counted = table_of(self, asked.attributes, table)
-        check_known(counted, asked.attributes)
-        model = self.model_of(counted)
-        return model.interval(*asked.named(model.domain), **options)
-
-    def uncertainty(
-        self,
-        query: Any,
-        clique: Iterable[str] | str | None = None,
-        given: Mapping[str, int] | None = None,
-        *,
-        table: str | None = None,
-    ) -> Uncertainty:
-        """Return the standard errors of an answer; arguments and errors as for `interval`."""
-        asked = Question.of(query, clique, given)
-        counted = table_of(self, asked.attributes, table)
-        check_known(counted, asked.attributes)
-        model = self.model_of(counted)
-        return model.uncertainty(*asked.named(model.domain))
-
-    def project(self, attributes: Iterable[str] | str, *, table: str | None = None) -> Factor:
-        """Return the estimated table of some attributes, in counts; arguments and errors as for `interval`."""
-        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-        asked = Question.of(names, None, None)
-        model = self.model_of(table_of(self, asked.attributes, table))
-        return model.project(asked.named(model.domain)[0])
-
-    @cached_property
-    def unit_errors(self) -> UnitErrors:
-        """The errors of totals over units, which are found at the first use."""
-        from pgmest.mechanisms.linked.unit_errors import UnitErrors
-
-        return UnitErrors.of(self.model, {name: result.model for name, result in self.results.items()})
-
-    def unit_interval(self, values: Any, among: Any = None, *, level: float = 0.95) -> UnitAnswers:
-        """Return totals of values over units, or ratios of such totals, with the ends of their intervals.
-
-        With `elderly` the number of persons over 75 in each synthetic household (a row of `model`),
-        `result.unit_interval(elderly > 0)` is about the number of households with someone over 75, and
-        `result.unit_interval(elderly > 0, among=np.ones(len(elderly)))` about their share. The private tables are not
-        read, so nothing is spent.
-
-        Args:
-            values: a number for each unit of `model`, shape (units,) or (units, answers).
-            among: what the totals are divided by the total of, of the same shape or shape (units,); None for totals.
-            level: the probability that an interval contains the truth.
-
-        Raises:
-            ArgumentError: there are no synthetic units, or `level` is not between 0 and 1.
-            ShapeError: the values are not one for each unit.
-            DataError: the values are not finite numbers.
-        """
-        from pgmest.mechanisms.linked.unit_answers import unit_answers
-
-        return unit_answers(self.unit_errors, values, among, level)
-
-    def sample(self, units: int | None = None, *, seed: int | np.random.Generator | None = None) -> LinkedDataset:
-        """Return synthetic linked tables.
-
-        Args:
-            units: the number of units, each with all that hangs on it; by default all of the model's, which are as
-                many as the data is estimated to have. Units are drawn without replacement, and each as often as
-                any other up to 1 if more are asked for than there are.
-            seed: the seed of the draw.
-
-        Raises:
-            ArgumentError: `units` is not a positive integer.
-        """
-        have = len(self.model)
-        if units is None or have == 0:
-            return self.model
-        units = at_least("units", units, 1)
-        generator = np.random.default_rng(seed)
-        parts = [self.model] * (units // have)
-        if units % have:
-            parts.append(self.model.take(np.sort(generator.permutation(have)[: units % have])))
-        return joined(parts)
-
     def __str__(self) -> str:
         ledgers = "\n".join(f"{name}: {result.ledger}" for name, result in self.results.items())
         return f"LinkedLAMP\n{ledgers}\n{self.model!r}"
 
     __repr__ = __str__
-
-
-def joined(parts: list[LinkedDataset]) -> LinkedDataset:
-    """Return the rows of several linked datasets with the same tables, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    tables = {}
-    for name, table in parts[0].tables.items():
-        data = Dataset.concat([part.tables[name].dataset for part in parts])
-        if table.parent is None:
-            tables[name] = replace(table, dataset=data)
-            continue
-        ends = np.cumsum([0, *(part.tables[table.parent].rows for part in parts)])
-        links = [part.link(name)[1] + end for part, end in zip(parts, ends[:-1], strict=True)]
-        tables[name] = replace(table, dataset=data, parent_rows=np.concatenate(links))
-    return replace(parts[0], tables=tables)

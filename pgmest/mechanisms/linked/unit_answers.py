@@ -30,7 +30,7 @@ class UnitAnswers:
 
 
 def unit_answers(errors: UnitErrors, values: Any, among: Any, level: float) -> UnitAnswers:
-    """Return totals over units or ratios of them, as `LinkedResult.unit_interval` does."""
+    """Return totals over units or ratios of them, as `LinkedModel.unit_interval` does."""
     check_level(level)
     above, shape = _numbers("values", values, errors.units)
     largest = np.abs(above).max(axis=0)  # squares of huge values would overflow

@@ -1,0 +1,240 @@
+"""`pgmest query` of linked tables: counts of the rows of each table, and questions about whole households."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import difflib
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.cli.cliques import clique_of
+from pgmest.cli.command import Add, count
+from pgmest.cli.given import read_conditions
+from pgmest.cli.streams import write_text
+from pgmest.errors import ArgumentError, UnknownAttributeError, listed
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.linked.linked_model import LinkedModel
+    from pgmest.synthesizer.linked import LinkedFit
+
+MEASURES = ("count", "share", "mean")
+"""The choices of --measure."""
+UNITS = ("how_many", "most", "having")
+"""The options for questions about whole rows of the root."""
+
+HELP = """\
+Of linked tables, such as persons in households (pgmest synthesize writes synthetic/model.npz), TABLE:ATTRIBUTES counts
+rows of a table; without TABLE:, of the highest one that has the attributes itself or in the row above. TABLE alone is
+the number of its rows, and --given takes columns of the table and of the rows above:
+
+  pgmest query synthetic/model.npz persons:age,sex households:region,size
+  pgmest query synthetic/model.npz persons:region --given age=75..
+  pgmest query synthetic/model.npz "persons.work,another of persons.work"        (two persons of one household)
+
+--how-many TABLE NAME=VALUE ... asks how many rows with these values each household has; --most 3 counts 3 and more as
+one, so that --most 1 asks whether there is someone. --having TABLE NAME=VALUE ... restricts the question to households
+with such a row. --measure says what is wanted of the households: their number (count), their share of all or of those
+given (share), or the mean number of such rows in each (mean):
+
+  pgmest query synthetic/model.npz households --how-many persons role=child --most 3     (with 0, 1, 2, 3+ children)
+  pgmest query synthetic/model.npz region --how-many persons age=75.. --most 1 --measure share   (someone of 75 or more)
+  pgmest query synthetic/model.npz region --how-many persons role=child --measure mean    (children for each household)
+  pgmest query synthetic/model.npz region --having persons age=75.. work=True
+
+Values are shown as the schema has them. If a table has a colon in its name, or an attribute that of a table, write the
+attributes as a JSON list: persons:'["age"]'. Names with blanks need quotes for the shell.
+"""
+
+
+@dataclass(frozen=True)
+class LinkedAnswer:
+    """An answer about linked tables.
+
+    Attributes:
+        labels: attribute -> the values that its cells have, in order.
+        measure: "count", "share" or "mean".
+        values: the answers, shape (cells,), row-major; NaN for a mean of nothing.
+        ends: the ends of their intervals; None without intervals.
+        level: the probability that an interval contains the truth.
+    """
+
+    labels: Mapping[str, Sequence[Any]]
+    measure: str
+    values: np.ndarray
+    ends: tuple[np.ndarray, np.ndarray] | None
+    level: float
+
+    @classmethod
+    def of(cls, frame: Any, measure: str, level: float, intervals: bool) -> LinkedAnswer:
+        """Return the answer in a dataframe of `Synthesizer.interval`, whose last columns are the numbers."""
+        import narwhals as nw
+
+        columns = nw.from_native(frame, eager_only=True)
+        numbers = [columns[name].to_numpy().astype(np.float64) for name in columns.columns[-3:]]
+        labels = {name: list(dict.fromkeys(columns[name].to_list())) for name in columns.columns[:-3]}
+        return cls(labels, measure, numbers[0], (numbers[1], numbers[2]) if intervals else None, level)
+
+    @property
+    def margin(self) -> np.ndarray:
+        """The margin of error of each answer: the truth is within this distance."""
+        assert self.ends is not None
+        return np.maximum(self.ends[1] - self.values, self.values - self.ends[0])
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Yield the heading, and a row for each cell."""
+        yield [*self.labels, self.measure, *([] if self.ends is None else ["+-", "low", "high"])]
+        shape = [len(texts) for texts in self.labels.values()]
+        columns = [self.values, *([] if self.ends is None else [self.margin, *self.ends])]
+        for place, cell in enumerate(np.ndindex(*shape)):
+            named = [texts[code] for texts, code in zip(self.labels.values(), cell, strict=True)]
+            numbers = [float(column[place]) for column in columns]
+            digits = [".10g", *[".5g"] * 3]
+            yield [*named, *("" if x != x else format(x, kind) for x, kind in zip(numbers, digits, strict=False))]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values; numbers are nested lists with an axis per attribute."""
+        shape = [len(texts) for texts in self.labels.values()]
+
+        def nested(values: np.ndarray) -> Any:
+            plain = [value if math.isfinite(value) else None for value in values.tolist()]
+            return np.array(plain, dtype=object).reshape(shape).tolist()
+
+        entry = {"attributes": list(self.labels), f"{self.measure}s": nested(self.values)}
+        if self.ends is not None:
+            low, high = self.ends
+            entry |= {"margin": nested(self.margin), "low": nested(low), "high": nested(high), "level": self.level}
+        return entry | {"labels": {name: [str(text) for text in texts] for name, texts in self.labels.items()}}
+
+
+def linked_options(add: Add) -> None:
+    """Add the options for linked tables."""
+    text = "count households by their number of rows of a table with these values; may be repeated"
+    add("--how-many", nargs="+", action="append", default=[], metavar=("TABLE", "NAME=VALUE"), help=text)
+    text = "larger numbers of --how-many count as this one; one for all, or one for each --how-many, in order"
+    add("--most", type=count, action="append", default=[], metavar="N", help=text)
+    text = "of households with a row of a table with these values only; may be repeated"
+    add("--having", nargs="+", action="append", default=[], metavar=("TABLE", "NAME=VALUE"), help=text)
+    text = "the number of whole households, their share, or a mean over them (default: %(default)s)"
+    add("--measure", choices=MEASURES, default="count", help=text)
+
+
+def check_flat(options: argparse.Namespace) -> None:
+    """Raise ArgumentError if an option was given that is for linked tables."""
+    used = [f"--{name.replace('_', '-')}" for name in UNITS if getattr(options, name)]
+    used += ["--measure"] if options.measure != "count" else []
+    if used:
+        raise ArgumentError(f"{options.model} is the model of a single table, and {listed(used)} is for linked tables.")
+
+
+def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
+    """Run `pgmest query` on a file of linked tables."""
+    for name in ("codes", "weighted"):
+        if getattr(options, name):
+            raise ArgumentError(f"--{name} is for the model of a single table: leave it out.")
+    fit = _fit(options, model)
+    given: dict[Any, Any] = read_conditions("--given", options.given or ())
+    for name, value in given.items():
+        given[name] = _number_given(value, name) if fit.is_number(name) else value
+    for words in options.having:
+        given[_how_many("--having", words, None)] = (1, None)
+    if options.most and len(options.most) not in (1, len(options.how_many)):
+        raise ArgumentError.of("--most", options.most, "one number, or one for each --how-many")
+    most = (
+        [*options.most, *[None] * len(options.how_many)]
+        if len(options.most) != 1
+        else options.most * len(options.how_many)
+    )
+    numbers = [_how_many("--how-many", words, one) for words, one in zip(options.how_many, most, strict=False)]
+    intervals = options.interval != "none"
+    answers = []
+    for text in options.cliques:
+        table, names = _table_and_names(text, model.counted)
+        asked: list[Any] = [*numbers, *names] if options.measure == "mean" else [*names, *numbers]
+        if not asked and table is None:
+            raise ArgumentError.of("CLIQUE", text, "attributes, or a table whose rows are counted")
+        kind = {"level": options.level, "kind": options.interval if intervals else "auto", "about": "table"}
+        frame = _asked(fit, text, (asked, given, table, options.measure, kind))
+        answers.append(LinkedAnswer.of(frame, options.measure, options.level, intervals))
+    write_text(_as_json(answers) if options.json else _as_csv(answers), options.out)
+
+
+def _asked(fit: LinkedFit, text: str, question: tuple[Any, ...]) -> Any:
+    """Return the answer to a question; of a name that is nearly that of a table, an error that says so."""
+    try:
+        return fit.interval(*question)
+    except UnknownAttributeError as error:
+        near = difflib.get_close_matches(text.partition(":")[0], fit.schema.tables, n=1)
+        if near and near[0] not in text:
+            raise ArgumentError(f"{error} '{near[0]}' is a table, whose rows '{near[0]}' counts.") from None
+        raise
+
+
+def _fit(options: argparse.Namespace, model: LinkedModel) -> LinkedFit:
+    """Return the tables of a file with their schema: that of --schema, or the file's own."""
+    from pgmest.schema import LinkedSchema, Schema
+    from pgmest.synthesizer.linked import LinkedFit
+
+    if options.schema is not None:
+        schema = Schema.load(options.schema)
+        if not isinstance(schema, LinkedSchema):
+            raise ArgumentError.of("--schema", options.schema, "the schema of the linked tables, with tables:")
+        model.describe(schema=dict(schema.description))
+    elif "schema" not in model.about:
+        raise ArgumentError(f"{options.model} has no schema, so that no value has a name: give --schema FILE.")
+    return LinkedFit.load(model, options.model)
+
+
+def _table_and_names(text: str, tables: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the table that TABLE:ATTRIBUTES counts rows of, None if it does not say so, and the attributes."""
+    if text.strip() in tables:
+        return text.strip(), ()
+    found = [name for name in tables if text.startswith(f"{name}:")]
+    table = max(found, key=len, default=None)
+    rest = text if table is None else text[len(table) + 1 :]
+    first, colon, _ = rest.partition(":")
+    if table is None and colon and not rest.lstrip().startswith("[") and "," not in first and "." not in first:
+        raise ArgumentError.of("TABLE", first, f"one of {listed(tables)}, or a JSON list of attributes")
+    return table, clique_of(rest) if rest.strip() else ()
+
+
+def _how_many(option: str, words: Sequence[str], most: int | None) -> Any:
+    from pgmest.synthesizer.how_many import HowMany
+
+    if "=" in words[0]:
+        raise ArgumentError.of(option, words[0], f"a table first, such as {option} persons {words[0]}")
+    name = f"number of {words[0]}" + (f" with {', '.join(words[1:])}" if words[1:] else "")
+    return HowMany(words[0], read_conditions(option, words[1:]), most, name)
+
+
+def _number_given(value: Any, name: str) -> Any:
+    """Return a condition on a number of rows, which is read as texts, as numbers."""
+    try:
+        if isinstance(value, tuple):
+            return tuple(None if end is None else int(end) for end in value)
+        return [int(one) for one in value] if isinstance(value, list) else int(value)
+    except (TypeError, ValueError):
+        raise ArgumentError.of(
+            "--given", f"{name}={value}", "a whole number, several, or a range such as 2..4"
+        ) from None
+
+
+def _as_csv(answers: Sequence[LinkedAnswer]) -> str:
+    """Return the answers with an empty line between them."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    for place, answer in enumerate(answers):
+        if place:
+            stream.write("\n")
+        writer.writerows(answer.rows())
+    return stream.getvalue()
+
+
+def _as_json(answers: Sequence[LinkedAnswer]) -> str:
+    return json.dumps([answer.to_json() for answer in answers]) + "\n"
