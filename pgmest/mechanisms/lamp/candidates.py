@@ -367,7 +367,7 @@ def range_candidate(
 
 def memberships(labels: np.ndarray) -> np.ndarray:
     """Return the matrix that is 1 for each code and its group and 0 elsewhere, shape (codes, groups)."""
-    member = np.zeros((len(labels), int(labels[-1]) + 1))
+    member = np.zeros((len(labels), int(labels.max()) + 1))
     member[np.arange(len(labels)), labels] = 1.0
     return member
 

@@ -14,7 +14,7 @@ import numpy as np
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, has_range_queries, read_grouping
 from pgmest.mechanisms.lamp.branch_shrinkage import branches_of_groups, by_branches, steps_of
-from pgmest.mechanisms.lamp.groups import branches, disaggregated
+from pgmest.mechanisms.lamp.groups import disaggregated, ranges_of_branches
 from pgmest.mechanisms.lamp.one_way_evidence import OneWayEvidence
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
@@ -44,6 +44,7 @@ class Evidence(OneWayEvidence):
         public: PublicTables | None = None,
         public_pairs: Iterable[Clique] = (),
         possible: PossibleCells | None = None,
+        other_orders: Mapping[str, np.ndarray] | None = None,
     ) -> Evidence:
         """Combine measurements of one-way marginals, pairs and triples, all by `grouping_query`.
 
@@ -54,6 +55,7 @@ class Evidence(OneWayEvidence):
             public: A public table. Noisy tables are shrunk towards its tables if this lowers their estimated risk.
             public_pairs: The pairs that have the dependence of the public table if they are not measured.
             possible: The structural zeros.
+            other_orders: For some attributes, the places of the codes in another order that may tell their counts.
         """
         noisy: dict[str, tuple[np.ndarray, float]] = {}
         ranges: dict[str, tuple[RangeAnswers, ...]] = {}
@@ -68,7 +70,8 @@ class Evidence(OneWayEvidence):
             elif measurement.clique:
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
         together = [answer for known in answers.values() for answer in known]
-        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public, frozenset(public_pairs), {}, possible)
+        count, chosen = max(float(total), 1.0), frozenset(public_pairs)
+        measured = cls(domain, count, noisy, (), ranges, public, chosen, {}, possible, other_orders or {})
         together += [measured.public_answer(pair) for pair in measured.public_pairs if pair not in answers]
         together.sort(
             key=lambda answer: (len(answer.clique), answer.public, domain.axes(answer.clique) if answer.public else ())
@@ -140,7 +143,8 @@ class Evidence(OneWayEvidence):
 
     def _shrunk(self, answer: Answer, pair: NoisyPair, before: np.ndarray) -> np.ndarray:
         """Return the shrunk table of an answer, branch by branch if it has groups inside branches of a tree."""
-        steps = steps_of([branches_of_groups(labels, branches(self.domain, name)) for name, labels in _sides(answer)])
+        trees = [(labels, ranges_of_branches(self.domain, name)) for name, labels in _sides(answer)]
+        steps = steps_of([branches_of_groups(*tree) for tree in trees])
         return by_branches(pair, steps, answer.variance, before) if steps else pair.table(before)
 
     def _noisy(self, answer: Answer, guess: np.ndarray | None) -> NoisyPair:

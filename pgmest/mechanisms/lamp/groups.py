@@ -72,6 +72,12 @@ def branches(domain: Domain, name: str) -> tuple[np.ndarray, ...]:
     return () if tree is None else tuple(tree.levels.values())
 
 
+def ranges_of_branches(domain: Domain, name: str) -> tuple[np.ndarray, ...]:
+    """Return what `branches` does if the codes are in the order of the tree; otherwise nothing."""
+    levels = branches(domain, name)
+    return levels if all((np.diff(labels) >= 0).all() for labels in levels) else ()
+
+
 def _halves(cumulative: np.ndarray, start: int, end: int, branches: Sequence[np.ndarray]) -> list[tuple[int, int]]:
     if end - start == 1:
         return [(start, end)]

@@ -23,6 +23,7 @@ from pgmest.mechanisms.invariants import neighbors_beside
 from pgmest.mechanisms.kept_pairs import LOST
 from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
 from pgmest.mechanisms.lamp.candidates import NoiseModel
+from pgmest.mechanisms.lamp.collected_evidence import evidence_of, total_of
 from pgmest.mechanisms.lamp.emphasis import measure_emphasized, remaining_dependence
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
@@ -30,7 +31,7 @@ from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
-from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of, total_of
+from pgmest.mechanisms.lamp.rounds import Rounds
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator, TreeOrder
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
@@ -107,7 +108,9 @@ class LAMP(Mechanism):
     straddle branches; the counts of all levels are measured together, and those of the codes of a branch are shrunk
     towards each other where that lowers the estimated risk (`tree_counts`), as are the noisy tables of pairs, from the
     coarsest branches down (`branch_shrinkage`). `Result.details["not_distinguished"]` lists the branches whose codes
-    differ by no more than noise explains: their codes have even shares, or those of `prior`.
+    differ by no more than noise explains: their codes have even shares, or those of `prior`. If the list has another
+    order than the tree, the first scores decide over whose groups pairs are measured (`order_choice`), so that a tree
+    that says nothing about the other attributes does little harm.
 
     Without a workload all pairs matter equally. A tree then changes no weights: coarser levels only decide over which
     groups a pair is measured, and all measurements together pay for the counts of branches. Triples at coarse levels,
@@ -163,8 +166,8 @@ class LAMP(Mechanism):
             LOST: {clique: min(1.0, distance) for clique, distance in lost.items()},
             "report": measurement_report(rounds.measured_marginals, public_pairs),
         }
-        if order.domain.hierarchies:
-            details["not_distinguished"] = not_distinguished(rounds.evidence, order)
+        if isinstance(rounds.curator, OrderedCurator):
+            details["not_distinguished"] = not_distinguished(rounds.evidence, rounds.curator.order)
         if rounds.possible is not None and rounds.possible.others:
             details["rejected_zeros"] = tuple(map(repr, rounds.possible.others))
         model = self._model(rounds.curator, rounds.evidence, rng)
@@ -219,7 +222,7 @@ class LAMP(Mechanism):
         """Return the model of what was measured before an interruption."""
         if not curator.measurements and not curator.invariants:
             return None
-        order = TreeOrder.of(curator.domain)
+        order = TreeOrder.of(curator.domain).measured(curator.measurements)
         seen = order.curator(curator)
         possible = PossibleCells.of(seen.domain, seen.structural_zeros, self.max_megabytes)
         public = order.tables(PublicTables.of(self.prior, curator.domain))
@@ -261,7 +264,7 @@ def not_distinguished(evidence: Evidence, order: TreeOrder) -> dict[str, tuple[s
         tree = order.domain.hierarchies[name]
         lowest = tree.names[-1]
         groups = tree.groups(lowest)[order.order(name)]
-        first = np.searchsorted(order.ordered.hierarchies[name].groups(lowest), np.flatnonzero(~distinguished))
+        first = np.unique(order.ordered.hierarchies[name].groups(lowest), return_index=True)[1][~distinguished]
         found[name] = tuple(tree.label(lowest, int(group)) for group in groups[first])
     return found
 

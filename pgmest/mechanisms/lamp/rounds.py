@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.stages import rounds_in_time
-from pgmest.errors import SpendTooSmall, TotalError
+from pgmest.errors import SpendTooSmall
 from pgmest.mechanisms.held_records import known_tables
-from pgmest.mechanisms.invariants import possible_total
 from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
-from pgmest.mechanisms.lamp.answers import counts_all, grouping_query, least_total
+from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import (
     CELLS,
@@ -27,9 +25,10 @@ from pgmest.mechanisms.lamp.candidates import (
     total_candidate,
     unscored_candidate,
 )
+from pgmest.mechanisms.lamp.collected_evidence import evidence_of, total_of
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import tree_beside
-from pgmest.mechanisms.lamp.groups import branches, nested_groups
+from pgmest.mechanisms.lamp.groups import branches, nested_groups, ranges_of_branches
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
@@ -50,32 +49,6 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 1e-9
 """A smaller remaining share of the budget is a rounding error."""
-
-
-def evidence_of(
-    curator: Curator,
-    public: PublicTables | None = None,
-    public_pairs: Iterable[Clique] = (),
-    possible: PossibleCells | None = None,
-) -> Evidence:
-    """Return the evidence from all measurements, invariants, public tables of `public_pairs`, and structural zeros."""
-    total, _ = total_of(curator)
-    known = [*known_tables(curator), *(curator.known_branches if isinstance(curator, OrderedCurator) else ())]
-    return Evidence.of([*known, *curator.measurements], curator.domain, total, public, public_pairs, possible)
-
-
-def total_of(curator: Curator) -> tuple[float, float]:
-    """Return the number of records and its standard error, estimated from all answers that determine it."""
-    from pgmest.solvers.total import estimate_total
-
-    if curator.fixed_total is not None:
-        return curator.fixed_total, 0.0
-    whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
-    try:
-        found = estimate_total(whole, curator.domain)
-    except TotalError:
-        return possible_total(curator, least_total(curator.measurements, curator.domain)), math.inf
-    return possible_total(curator, found.value), found.stddev
 
 
 @dataclass(eq=False)
@@ -120,7 +93,7 @@ class Rounds(ScoredRounds):
 
     def _nested_groups(self, name: str) -> tuple[np.ndarray, ...]:
         """Return the groups of the codes of an attribute at each level, along its tree if there is one."""
-        return nested_groups(self.evidence.counts(name), branches(self.curator.domain, name))
+        return nested_groups(self.evidence.counts(name), ranges_of_branches(self.curator.domain, name))
 
     def spend_all(self) -> None:
         """Spend the budget that remains after the initial measurements."""
@@ -179,7 +152,10 @@ class Rounds(ScoredRounds):
         """Score, allocate and measure."""
         last = number == self.mechanism.rounds
         self._update_sensitivity()
+        curator = self.curator
         self._score(triples=last)
+        if self.curator is not curator:  # codes have another order now
+            self._update_sensitivity()
         later = self._score_share * (self.mechanism.rounds + bool(self.demand.triples) - number)
         left = max(0.0, self.curator.remaining / self.curator.budget - (0.0 if last else later))
         if left < LEAST_SHARE:
@@ -340,7 +316,7 @@ class Rounds(ScoredRounds):
         # attributes with range queries or trees are counted, which also determines the number of records
         counts = len(clique) == 1 and (clique in self.workload_sensitivity.views or bool(self._tree(clique[0])))
         return grouping_query(
-            clique, groups, [not counts and self.noise_model.contrasted(int(labels[-1]) + 1) for labels in groups]
+            clique, groups, [not counts and self.noise_model.contrasted(int(labels.max()) + 1) for labels in groups]
         )
 
     def _groups(self, clique: Clique, level: int | None) -> list[np.ndarray]:
@@ -351,7 +327,7 @@ class Rounds(ScoredRounds):
     def _add_measured(
         self, number: int, measurement: Any, groups: list[np.ndarray], candidate: CandidateMarginal, share: float
     ) -> None:
-        clique, size = measurement.clique, tuple(int(labels[-1]) + 1 for labels in groups)
+        clique, size = measurement.clique, tuple(int(labels.max()) + 1 for labels in groups)
         scale = 1 / (2 * self.evidence.total)
         before = float(candidate.errors[0]) * scale
         after = (1 - candidate.reduction(share)) * float(candidate.errors[0]) * scale

@@ -19,6 +19,7 @@ from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction
 from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
+from pgmest.mechanisms.lamp.order_choice import comparable, with_the_better_order
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scorer import ScoreHistory, Scorer
@@ -141,7 +142,11 @@ class ScoredRounds:
         else:
             if self.small_budget and not (triples and self.demand.triples):
                 scorer, expected = self._screened(scorer, expected)
-            found = scorer.found([expected])[0].dependence
+            compared = set() if triples and self.demand.triples else comparable(self)
+            if compared:
+                found = with_the_better_order(self, scorer, expected, compared)
+            else:
+                found = scorer.found([expected])[0].dependence
         self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
             expected = self._expected_triples(self._triple_candidates(), expected)

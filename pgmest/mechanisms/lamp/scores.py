@@ -31,15 +31,31 @@ def scores_stddev(count: int, spend: Budget, neighbors: Neighbors) -> float:
 
 
 def noisy_distances(
-    curator: Curator | OrderedCurator, questions: Sequence[GroupedDistance], spend: Budget
+    curator: Curator | OrderedCurator,
+    questions: Sequence[GroupedDistance],
+    spend: Budget,
+    beside: tuple[Curator | OrderedCurator, Sequence[GroupedDistance]] | None = None,
 ) -> np.ndarray:
     """Release the distance of each question's counts from the expected ones, in counts, with noise.
 
     A record changes each of m distances by at most the sensitivity s. So it changes their vector by sqrt(m) s in l2,
     for which a Rho adds Gaussian noise, and by m s in l1, for which an Epsilon adds Laplace noise.
+
+    Args:
+        curator: The curator.
+        questions: The distances.
+        spend: The budget of all of them.
+        beside: Further distances, and a curator of the same records whose codes have another order.
     """
-    scores, label = GroupedDistances(tuple(questions)), f"dependence of {len(questions)} tables beyond the model"
-    sensitivity = score_sensitivity(curator.neighbors)
-    if isinstance(curator, OrderedCurator):
-        curator, scores = curator.curator, curator.about_codes(scores)
-    return noisy_scores(curator, range(len(questions)), scores, sensitivity, spend, label=label)
+    asked = [*_about_codes(curator, questions), *(_about_codes(*beside) if beside is not None else ())]
+    scores, label = GroupedDistances(tuple(asked)), f"dependence of {len(asked)} tables beyond the model"
+    records = curator.curator if isinstance(curator, OrderedCurator) else curator
+    return noisy_scores(records, range(len(asked)), scores, score_sensitivity(curator.neighbors), spend, label=label)
+
+
+def _about_codes(
+    curator: Curator | OrderedCurator, questions: Sequence[GroupedDistance]
+) -> tuple[GroupedDistance, ...]:
+    """Return distances as functions of the records."""
+    scores = GroupedDistances(tuple(questions))
+    return (curator.about_codes(scores) if isinstance(curator, OrderedCurator) else scores).of

@@ -46,7 +46,7 @@ def measured_levels(levels: Sequence[np.ndarray], codes: int) -> list[np.ndarray
     """
     kept = [np.arange(codes)]
     for labels in levels[::-1]:
-        if 2 * (int(labels[-1]) + 1) <= int(kept[0][-1]) + 1:
+        if 2 * (int(labels.max()) + 1) <= int(kept[0].max()) + 1:
             kept.insert(0, labels)
     return kept if levels else []
 
@@ -65,7 +65,7 @@ def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
         levels: The branch of each code at each level, from the coarsest, the codes last.
         power: The power of the share to which precision is proportional.
     """
-    groups = np.array([float(labels[-1]) + 1 for labels in levels])
+    groups = np.array([float(labels.max()) + 1 for labels in levels])
     codes, free, parts = len(levels[-1]) / groups, np.maximum(np.diff(groups, prepend=1.0), 1e-9), np.ones(len(groups))
     least = COARSEST / max(len(groups) - 1, 1) if power == 1 else 0.0
     weights = np.r_[np.full(len(groups) - 1, COARSER / max(len(groups) - 1, 1)), 1.0]
@@ -182,6 +182,7 @@ class TreeAnswers:
         levels: The branch of each code at each level of the tree, from the coarsest.
         total: The number of records.
         public: Counts of codes in a public table.
+        other_order: The places of the codes in another order, if the orders of the list and of the tree differ.
     """
 
     values: np.ndarray
@@ -190,27 +191,32 @@ class TreeAnswers:
     levels: Sequence[np.ndarray]
     total: float
     public: np.ndarray | None = None
+    other_order: np.ndarray | None = None
 
     @cached_property
     def _alone(self) -> CodeCounts:
         r"""The counts of codes without the groups.
 
-        Their means are those of several estimates: the one without a tree, and those with a prior of the ratios to even
-        counts, to the mean of the siblings, and to a public table. The weight of an estimate with risk r is
-        proportional to $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006). So a tree that says nothing about the counts
-        does little harm.
+        Their means are those of several estimates: those without a tree, whose neighbors are the codes next in the
+        order of the tree or of the list, and those with a prior of the ratios to even counts, to the mean of the
+        siblings, and to a public table. The weight of an estimate with risk r is proportional to
+        $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006). So a tree that says nothing about the counts does little harm.
         """
         size, stddev = len(self.values), self.variance**0.5
         even = np.full(size, self.total / size)
         estimates = [partial(_means, stddev=stddev, base=even), self._by_siblings]
         if self.public is not None:
             estimates.append(partial(_means, stddev=stddev, base=self.public))
-        without = OneWayEstimate.of(self.values, stddev, self.total)
+        without = [OneWayEstimate.of(self.values, stddev, self.total)]
+        found = [without[0].counts]
+        if self.other_order is not None:
+            without.append(OneWayEstimate.of(self.values[self.other_order], stddev, self.total))
+            found.append(without[1].counts[np.argsort(self.other_order)])
         means = [estimate(self.values) for estimate in estimates]
-        risks = [estimated_risk(e, self.values, found, stddev) for e, found in zip(estimates, means, strict=True)]
-        off = np.array([*risks, without.risk])
+        risks = [estimated_risk(e, self.values, mean, stddev) for e, mean in zip(estimates, means, strict=True)]
+        off = np.array([*risks, *(estimate.risk for estimate in without)])
         weights = np.exp((off.min() - off) / (4 * self.variance))
-        mean = (weights / weights.sum()) @ np.array([*means, without.counts])
+        mean = (weights / weights.sum()) @ np.array([*means, *found])
         return replace(CodeCounts.of(self.values, stddev, even), means=mean)
 
     def _by_siblings(self, values: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ measurements that it hands out are about ordered codes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -49,13 +49,38 @@ class TreeOrder:
     def of(cls, domain: Domain) -> TreeOrder:
         """Return the order of the trees of a domain."""
         orders = {name: tree.order for name, tree in domain.hierarchies.items()}
-        return cls(domain, {name: order for name, order in orders.items() if (np.diff(order) < 0).any()})
+        return cls(domain, {name: order for name, order in orders.items() if not _is_range(order)})
+
+    def listed(self, names: Collection[str]) -> TreeOrder:
+        """Return the order in which the codes of some attributes have the places of the list instead."""
+        return replace(self, orders={name: order for name, order in self.orders.items() if name not in names})
+
+    def measured(self, measurements: Iterable[LinearMeasurement]) -> TreeOrder:
+        """Return the order in which the groups of measured pairs and triples are ranges (`order_choice`)."""
+        listed = set()
+        for one in measurements:
+            factors = one.query.factors if isinstance(one.query, Kron) and len(one.clique) > 1 else {}
+            for name in set(self.orders).intersection(factors):
+                factor = factors[name]
+                columns = factor.groups[None] if isinstance(factor, Grouping) else factor.matrix()
+                if _runs(columns) < _runs(columns[:, self.orders[name]]):
+                    listed.add(name)
+        return self.listed(listed)
+
+    @cached_property
+    def other_orders(self) -> dict[str, np.ndarray]:
+        """For attributes whose list has another order than the tree, the places of their codes in the order not used.
+
+        They are the places of the codes of the list, or those of the codes in the order of the tree.
+        """
+        tree = TreeOrder.of(self.domain).orders
+        return {name: self.places[name] if name in self.orders else order for name, order in tree.items()}
 
     @cached_property
     def ordered(self) -> Domain:
         """The attributes with their trees in the new order."""
         trees = [
-            Hierarchy(name, {level: _renumbered(groups[self.order(name)]) for level, groups in tree.levels.items()})
+            Hierarchy(name, {level: _numbered(groups[self.order(name)]) for level, groups in tree.levels.items()})
             for name, tree in self.domain.hierarchies.items()
         ]
         return Domain(dict(self.domain)).with_hierarchies(*trees) if trees else self.domain
@@ -92,15 +117,11 @@ class TreeOrder:
 
     def demand(self, demand: WorkloadDemand) -> WorkloadDemand:
         """Return the demand of a workload about ordered codes."""
+        return _reordered(demand, self.orders)
 
-        def ordered(factors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            return {name: self.table(rows.T, (name,)).T for name, rows in factors.items()}
-
-        items, at_levels = (
-            tuple(replace(item, factors=ordered(item.factors)) for item in items)
-            for items in (demand.items, demand.at_levels)
-        )
-        return replace(demand, items=items, at_levels=at_levels)
+    def listed_demand(self, demand: WorkloadDemand, names: Collection[str]) -> WorkloadDemand:
+        """Return a demand about ordered codes as one in which some attributes have the order of the list."""
+        return _reordered(demand, {name: self.places[name] for name in names})
 
     def tables(self, public: PublicTables | None) -> PublicTables | None:
         """Return public tables over ordered codes."""
@@ -278,9 +299,28 @@ class OrderedTables:
         ]
 
 
-def _renumbered(groups: np.ndarray) -> np.ndarray:
-    """Return groups that are ranges, numbered in their order."""
-    return np.cumsum(np.diff(groups, prepend=groups[0]) != 0)
+def _reordered(demand: WorkloadDemand, orders: Mapping[str, np.ndarray]) -> WorkloadDemand:
+    """Return a demand about the codes at some places."""
+
+    def ordered(factors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: rows[:, orders[name]] if name in orders else rows for name, rows in factors.items()}
+
+    items, at_levels = (
+        tuple(replace(item, factors=ordered(item.factors)) for item in items)
+        for items in (demand.items, demand.at_levels)
+    )
+    return replace(demand, items=items, at_levels=at_levels)
+
+
+def _numbered(groups: np.ndarray) -> np.ndarray:
+    """Return groups numbered in the order of their first values."""
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[numbers]
+
+
+def _runs(columns: np.ndarray) -> int:
+    """Return the number of times that a column differs from the one before it."""
+    return int(np.count_nonzero((np.diff(columns, axis=1) != 0).any(axis=0)))
 
 
 def _is_range(groups: np.ndarray) -> bool:
