@@ -144,7 +144,7 @@ def judged(result: Any, true: Families, table: str) -> dict[str, Any]:
 def _questions(true: Families, kind: str, generator: np.random.Generator) -> Iterator[Callable[[Families], Parts]]:
     """Yield functions of families that return the values of a question."""
     for _ in range(ASKED):
-        one, other = (_condition(true, generator) for _ in range(2))
+        one, other = (condition(true, generator) for _ in range(2))
         above = int(generator.integers(len(true.layout.parents)))
         value, exactly = int(generator.choice(true.parents[:, above])), int(generator.integers(4))
         place = int(generator.integers(len(true.layout.members)))
@@ -160,12 +160,12 @@ def _questions(true: Families, kind: str, generator: np.random.Generator) -> Ite
             place: int = place,
             apart: int = apart,
         ) -> Parts:
-            everywhere, count = np.ones(len(families.sizes)), _number(families, one)
+            everywhere, count = np.ones(len(families.sizes)), number(families, one)
             if kind == "spread":
                 return (_range(families, place) >= apart) * 1.0, everywhere
             if kind == "only":
                 inside = (count > 0) * 1.0
-                return inside * (_number(families, [*one, *other]) == count), inside
+                return inside * (number(families, [*one, *other]) == count), inside
             if kind == "by":
                 inside = (families.parents[:, above] == value) * 1.0
                 return inside * (count > 0), inside
@@ -174,14 +174,14 @@ def _questions(true: Families, kind: str, generator: np.random.Generator) -> Ite
                 "two": count > 1,
                 "numbers": np.minimum(count, 3) == exactly,
                 "everyone": count == families.sizes,
-                "both": (count > 0) & (_number(families, other) > 0),
+                "both": (count > 0) & (number(families, other) > 0),
                 "average": count,
             }[kind] * 1.0, everywhere
 
         yield parts
 
 
-def _condition(true: Families, generator: np.random.Generator) -> Condition:
+def condition(true: Families, generator: np.random.Generator) -> Condition:
     """Return a kind of person: a value, a range or a set of values of one attribute or of two."""
     shape = true.layout.child.shape
     found = []
@@ -197,7 +197,7 @@ def _condition(true: Families, generator: np.random.Generator) -> Condition:
     return found
 
 
-def _number(families: Families, condition: Condition) -> np.ndarray:
+def number(families: Families, condition: Condition) -> np.ndarray:
     """Return the number of persons of a kind in each household."""
     there = np.ones(len(families.children), dtype=bool)
     for place, allowed in condition:

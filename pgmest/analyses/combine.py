@@ -7,6 +7,9 @@ tables are given, too, their chains must not say of themselves that they are not
 more than the effective draws. Then the result also says which pairs of attributes no answer is about: the tables draw
 their dependence at random, as strong as that of other pairs, and nothing shows whether it is.
 
+Tables with weights (`sample_tables` of linked tables) differ in these alone, and by one factor less than draws do, so
+that no weight is negative. They know the factor; the variance between them is multiplied by its square.
+
 The rules "noise_aware" and "fully_synthetic" (`pgmest.analyses.rules` has the formulas) need independent records, whose
 estimates vary between tables by the variance within tables at least. If they vary less, by more than chance explains,
 the tables were made in another way, and the variance is the larger one of "multiple_imputation".
@@ -42,6 +45,9 @@ ROUNDING = 1e-20
 FAR_VARIANCE = 1e3
 """A variance that exceeds the median over the tables by this factor hints at a fit that failed on one table, such as a
 logistic regression whose classes are separated there."""
+
+WEIGHTED_RULE = "multiple_imputation"
+"""The rule for tables that differ in their weights: the weights are draws about the table behind the answers."""
 
 FEW_TABLES = 5
 """With fewer tables, most of an interval's width is uncertainty about the variance between tables."""
@@ -115,7 +121,7 @@ class Combined:
 def combine(
     results: Sequence[Any],
     *,
-    rule: str = "noise_aware",
+    rule: str | None = None,
     synthetic_share: float = 1.0,
     data: Sequence[tuple[Any, Any]] | None = None,
     tables: SampledTables[Any] | None = None,
@@ -134,21 +140,23 @@ def combine(
             - the fitted result of a statsmodels model, of which `params` and `bse` are read;
             - a fitted LinearRegression or LogisticRegression of scikit-learn, with `data=`: the intercept, then the
               coefficients. Fit it without a penalty (LogisticRegression(C=np.inf)), which the standard errors ignore.
-        rule: a rule of the table in `pgmest.analyses.rules`; the default is for `Posterior.sample_tables(m)`.
+        rule: a rule of the table in `pgmest.analyses.rules`; by default "noise_aware" (`Posterior.sample_tables(m)`),
+            and "multiple_imputation" for `tables` with weights.
         synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
         data: for scikit-learn, the (X, y) to which each model was fitted.
         tables: the tables, as `sample_tables` returned them: they know the effective draws and the agreement of the
-            chains that drew them, and the pairs of attributes that no answer is about.
+            chains that drew them, and the pairs of attributes that no answer is about. Tables with weights, of linked
+            tables, must be given, as they know how much farther apart draws would be.
 
     Raises:
         ArgumentError: the tables are of chains that are not reliable, by more than disagreement up to an R-hat of 1.1,
             or that have fewer than two effective draws; or are not a list that `sample_tables` returned; or there are
-            more or fewer of them than results.
+            more or fewer of them than results; or have weights, and the rule is another one than theirs, or the results
+            do not use them.
         ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule,
             estimates or variances that are not finite, variances below 0, or estimates that are all the same.
     """
-    if rule not in RULES:
-        raise ArgumentError.of("rule", rule, RULES)
+    rule = _rule_of(rule, tables)
     if not 0 < synthetic_share < math.inf:
         raise ArgumentError.of("synthetic_share", synthetic_share, "a positive number: synthetic over real records")
     parts = list(results)
@@ -169,13 +177,36 @@ def combine(
         )
     estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))
     _check_numbers(estimates, variances, read[0][2])
-    equal = _note_of_equal_tables(estimates, variances, rule)
+    equal = _note_of_equal_tables(estimates, variances, rule, None if tables is None else tables.weight)
     most, wider, notes = float(len(parts)), 1.0, equal
     if tables is not None:
-        _check_tables(tables, len(parts))
+        _check_count(tables, len(parts))
         most, wider, more = _effective(tables.report, len(parts))
+        wider *= (tables.spread or 1.0) ** 2
         notes = [*equal, *more, *_notes_of_unmeasured(tables, read[0][2])]
     return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, wider, notes)
+
+
+def _rule_of(rule: Any, tables: Any) -> str:
+    """Return the rule for tables, which may be None.
+
+    Raises:
+        ArgumentError: an unknown rule, or not that of tables with weights; or the tables are no `SampledTables`.
+    """
+    if tables is not None and not isinstance(tables, SampledTables):
+        raise ArgumentError.of(
+            "tables",
+            type(tables).__name__,
+            "the list that sample_tables returned: parts and copies have lost its facts",
+        )
+    weighted = tables is not None and tables.spread is not None
+    usual = WEIGHTED_RULE if weighted else "noise_aware"
+    found = usual if rule is None else rule
+    if found not in RULES:
+        raise ArgumentError.of("rule", rule, RULES)
+    if weighted and found != usual:
+        raise ArgumentError.of("rule", rule, f"'{usual}' or left out, since these tables differ in their weights alone")
+    return found
 
 
 def _check_numbers(estimates: np.ndarray, variances: np.ndarray, names: tuple[str, ...]) -> None:
@@ -193,14 +224,21 @@ def _check_numbers(estimates: np.ndarray, variances: np.ndarray, names: tuple[st
     )
 
 
-def _note_of_equal_tables(estimates: np.ndarray, variances: np.ndarray, rule: str) -> list[str]:
+def _note_of_equal_tables(
+    estimates: np.ndarray, variances: np.ndarray, rule: str, weight: str | None = None
+) -> list[str]:
     """Return a note if no component differs between the tables, though its variance within tables is positive.
 
     Raises:
-        ArgumentError: the same, for a rule of tables that cannot be equal.
+        ArgumentError: the same, for a rule of tables that cannot be equal, or for tables with a column of weights.
     """
     uncertain = variances.max(axis=0) > 0
     same = estimates.var(axis=0) <= ROUNDING * np.square(estimates).mean(axis=0)
+    if weight is not None and same.all():
+        advice = f"weight each row by the column '{weight}', in which alone the tables differ"
+        if uncertain.any():
+            raise ArgumentError(f"the estimates of all tables are equal: {advice}.")
+        return [f"the estimates of all tables are equal: unless they are so for any weights, {advice}."]
     if len(estimates) < 2 or not uncertain.any() or (uncertain & ~same).any():
         return []
     if rule == "multiple_imputation":
@@ -211,14 +249,8 @@ def _note_of_equal_tables(estimates: np.ndarray, variances: np.ndarray, rule: st
     )
 
 
-def _check_tables(tables: Any, results: int) -> None:
-    """Raise ArgumentError if these are not the tables of the results."""
-    if not isinstance(tables, SampledTables):
-        raise ArgumentError.of(
-            "tables",
-            type(tables).__name__,
-            "the list that sample_tables returned: parts and copies have lost its facts",
-        )
+def _check_count(tables: SampledTables[Any], results: int) -> None:
+    """Raise ArgumentError if there are other numbers of tables and results."""
     if len(tables) != results:
         raise ArgumentError(f"there are {results} results of {len(tables)} tables: analyze each of them once.")
 
@@ -283,7 +315,10 @@ def _combined(
     between = wider * estimates.var(axis=0, ddof=1) if len(estimates) > 1 else np.zeros_like(within)
     apart, overall = _quarters_apart(estimates)
     if apart.any():
-        between, m = np.where(apart, np.maximum(between, overall), between), np.where(apart, np.minimum(m, QUARTERS), m)
+        between, m = (
+            np.where(apart, np.maximum(between, wider * overall), between),
+            np.where(apart, np.minimum(m, QUARTERS), m),
+        )
         which = "" if apart.ndim == 0 else f" in {int(apart.sum())} of {apart.size} components"
         notes = [
             *notes,
@@ -319,8 +354,8 @@ def _note_of_close_tables(close: np.ndarray, rule: str) -> str:
     which = "" if close.ndim == 0 else f" in {int(close.sum())} of {close.size} components"
     return (
         f"the tables differ by less than independent records do{which}, so that the rule {rule!r} is not valid, and "
-        "the larger standard errors of 'multiple_imputation' were taken. Draw the tables by sample_tables(m), or name "
-        "the rule that fits them."
+        "the larger standard errors of 'multiple_imputation' were taken. Draw the tables by sample_tables(m), name the "
+        "rule that fits them, or give tables= if they have weights: the standard errors are far too small without it."
     )
 
 

@@ -19,16 +19,28 @@ class SampledTables(list[T]):
     Attributes:
         report: the report of the chains that drew the tables; None for independent draws.
         unmeasured: the pairs of their attributes that no answer is about.
+        weight: the column of weights that analyses must use; None for tables without weights.
+        spread: the standard error of an estimate, relative to its standard deviation between tables; None for tables
+            that vary as draws do.
     """
 
-    def __init__(self, tables: Iterable[T], report: Any = None, unmeasured: Sequence[Pair] = ()) -> None:
+    def __init__(
+        self,
+        tables: Iterable[T],
+        report: Any = None,
+        unmeasured: Sequence[Pair] = (),
+        weight: str | None = None,
+        spread: float | None = None,
+    ) -> None:
         super().__init__(tables)
         self.report = report
         self.unmeasured: tuple[Pair, ...] = tuple(unmeasured)
+        self.weight: str | None = weight
+        self.spread: float | None = spread
 
     def changed(self, tables: Iterable[Any]) -> SampledTables[Any]:
         """Return the same tables in another form."""
-        return SampledTables(tables, self.report, self.unmeasured)
+        return SampledTables(tables, self.report, self.unmeasured, self.weight, self.spread)
 
 
 def pairs_outside(names: Sequence[str], cliques: Iterable[Iterable[str]]) -> list[Pair]:

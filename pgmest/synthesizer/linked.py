@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.names import other_names, renamed
 from pgmest.errors import ArgumentError, FileFormatError, QueryError, SchemaError, excerpt, listed
@@ -28,6 +29,7 @@ from pgmest.schema.type_check import check_types
 from pgmest.synthesizer.how_many import HowMany
 from pgmest.synthesizer.selected_counts import counts_table
 from pgmest.synthesizer.unit_values import allowed
+from pgmest.synthesizer.weighted_tables import weighted_tables
 from pgmest.synthesizer.whole_units import WholeUnits
 
 
@@ -239,12 +241,19 @@ class LinkedFit:
         """Raise ArgumentError; see `Synthesizer.weighted`."""
         raise ArgumentError("linked tables have no weighted tables, since their schema has no weight.")
 
-    def sample_tables(self, *arguments: Any) -> NoReturn:
-        """Raise ArgumentError; see `Synthesizer.sample_tables`."""
-        raise ArgumentError(
-            "linked tables have no sample_tables, since a few tables cannot show the error of what was never measured "
-            "within households: `interval` takes functions of the tables, and sample() draws them."
-        )
+    def sample_tables(
+        self, m: int, n: int | None, attributes: Any, about: Any, generator: np.random.Generator, written: Any
+    ) -> SampledTables[dict[str, Any]]:
+        """Return m sets of tables that differ in a column of weights alone; see `Synthesizer.sample_tables`."""
+        made = self._with_answers
+        for name, value in {"n": n, "attributes": attributes}.items():
+            if value is not None:
+                raise ArgumentError.of(name, value, "left out for linked tables, all of whose units have weights")
+        if about not in (None, "table"):
+            raise ArgumentError.of("about", about, '"table" for linked tables; combine adds the error of sampling')
+        drawn = made.unit_weights(m, seed=generator)
+        linked = possible_rows(self.schema, made.model, generator).in_order()
+        return weighted_tables(linked, self.decoded(linked, generator, written), drawn)
 
     def computed(self, name: str) -> str:
         """Return what the model calls an attribute: columns that count rows are a number of rows there."""

@@ -354,8 +354,13 @@ class Synthesizer:
         They are tables as `sample` returns them, each from another draw of what the answers allow; see
         `Model.sample_tables` for the arguments. With `attributes`, the tables have these columns alone.
 
+        Of linked tables, m sets are returned, each a mapping of names to tables. They differ in a column of weights,
+        `weight` of the result, by which analyses must weight each row: `combine(results, tables=...)` needs the sets,
+        which know how far draws are apart. `n` and `attributes` must be left out.
+
         Raises:
-            ArgumentError: if the synthesizer is not fitted; or as for `Model.sample_tables`.
+            ArgumentError: if the synthesizer is not fitted; or as for `Model.sample_tables`; or of linked tables, if
+                an argument is given that they do not have, or there are no synthetic units.
             SchemaError: if the codes of a column mean nothing without another one that `attributes` lacks.
         """
         return self._fitted().sample_tables(m, n, attributes, about, np.random.default_rng(seed), written)

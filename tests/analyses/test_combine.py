@@ -37,6 +37,22 @@ class TestFormulas:
         assert float(found.degrees) == pytest.approx(max(degrees, 1.0))
         assert found.tables == 3
 
+    def test_tables_with_weights_know_how_far_draws_are_apart(self) -> None:
+        tables = SampledTables(range(3), weight="weight", spread=5.0)
+        found = combine(self.RESULTS, tables=tables)
+        assert (found.rule, float(found.between)) == ("multiple_imputation", 4.0 * 25)
+        assert float(found.stddev) == pytest.approx(np.sqrt(2 + 4 / 3 * 100))
+        assert tables.changed("abc").spread == 5.0
+        with pytest.raises(ArgumentError, match="differ in their weights alone"):
+            combine(self.RESULTS, rule="noise_aware", tables=tables)
+        equal = [(3.0, 1.0)] * 3
+        with pytest.raises(ArgumentError, match="weight each row by the column 'weight'"):
+            combine(equal, tables=tables)
+        (note, _) = combine([(3.0, 0.0)] * 3, tables=tables).notes
+        assert "weight each row by the column 'weight'" in note
+        close = [(10 + place / 1e4, 1.0) for place in range(8)]
+        assert "or give tables= if they have weights" in combine(close).notes[0]
+
     def test_a_negative_variance_is_replaced(self) -> None:
         found = combine([(1.0, 5.0), (1.1, 5.0)], rule="fully_synthetic", synthetic_share=0.5)
         assert float(found.stddev) == pytest.approx(np.sqrt(2.5))

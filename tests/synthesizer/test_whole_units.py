@@ -18,6 +18,7 @@ import pytest
 import pgmest as pg
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError, UnknownAttributeError
+from pgmest.inference import combine
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.trees import family_table
 from pgmest.schema import LinkedSchema
@@ -367,6 +368,48 @@ def test_a_single_table_has_no_such_questions() -> None:
         fitted.interval("sex", measure="share")
     with pytest.raises(ArgumentError, match="single table"):
         fitted.interval(len)
+
+
+def test_sets_of_tables_differ_in_their_weights(fitted: pg.Synthesizer) -> None:
+    sets = fitted.sample_tables(60, seed=0)
+    first = sets[0]
+    homes, people = first["households"], first["persons"]
+    assert people["hid"].isin(homes["hid"]).all()
+    assert homes["size"].tolist() == people.groupby("hid").size().reindex(homes["hid"], fill_value=0).tolist()
+    assert people["weight"].tolist() == homes.set_index("hid")["weight"][people["hid"]].tolist()
+    assert homes["weight"].min() > 0
+    for other in sets[1:]:
+        for name, table in other.items():
+            assert table.drop(columns="weight").equals(first[name].drop(columns="weight"))
+    assert not homes["weight"].equals(sets[1]["households"]["weight"])
+    results = []
+    for tables in sets:
+        weights = tables["households"]["weight"]
+        results.append((np.average(workers(tables), weights=weights), 0.0))
+    joined, asked = combine(results, tables=sets), fitted.interval(workers, measure="mean")
+    assert float(joined.estimate) == pytest.approx(asked["mean"][0], abs=0.01)
+    low, high = joined.interval()
+    assert float(high - low) == pytest.approx(asked["high"][0] - asked["low"][0], rel=0.3)
+    again = fitted.sample_tables(60, seed=0)
+    assert again[7]["persons"].equals(sets[7]["persons"])
+
+
+def test_sets_of_tables_of_other_libraries_and_with_a_column_of_that_name() -> None:
+    given = {name: pl.from_pandas(table) for name, table in survey().items()}
+    given["persons"] = given["persons"].rename({"work": "weight"})
+    schema = LinkedSchema.parse(SURVEY.replace("work:", "weight:"))
+    made = pg.Synthesizer(epsilon=10.0, backend="simulation").fit(given, schema, seed=0, progress=False)
+    sets = made.sample_tables(2, seed=0, about="table")
+    assert sets.weight == "weight_"
+    assert sets[1]["persons"].columns == ["hid", "age", "weight", "weight_"]
+    for wrong, match in (
+        ({"m": 1}, "m=1"),
+        ({"m": 2, "n": 10}, "all of whose units have weights"),
+        ({"m": 2, "attributes": "age"}, "all of whose units have weights"),
+        ({"m": 2, "about": "population"}, "combine adds the error of sampling"),
+    ):
+        with pytest.raises(ArgumentError, match=match):
+            made.sample_tables(**wrong)  # type: ignore[arg-type]
 
 
 def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.linked.family_model import FamilyModel
     from pgmest.mechanisms.linked.unit_answers import UnitAnswers
     from pgmest.mechanisms.linked.unit_errors import UnitErrors
+    from pgmest.mechanisms.linked.unit_weights import UnitWeights
     from pgmest.models.intervals import Interval
     from pgmest.models.support import SupportModel
     from pgmest.models.uncertainty import Uncertainty
@@ -165,6 +166,23 @@ class LinkedModel:
         from pgmest.mechanisms.linked.unit_answers import unit_answers
 
         return unit_answers(self.unit_errors, values, among, level)
+
+    def unit_weights(self, m: int, *, seed: int | np.random.Generator | None = None) -> UnitWeights:
+        """Return sets of weights of the units of `model`, of which statistics vary as far as they may be off.
+
+        The variance of a smooth statistic of the weighted tables between sets, times the square of `spread`, is that of
+        its error.
+
+        Args:
+            m: the number of sets, at least 2.
+            seed: the seed of the draws.
+
+        Raises:
+            ArgumentError: there are no synthetic units, or fewer than two sets are asked for.
+        """
+        from pgmest.mechanisms.linked.unit_weights import UnitWeights
+
+        return UnitWeights.drawn(self.unit_errors, at_least("m", m, 2), np.random.default_rng(seed))
 
     def sample(self, units: int | None = None, *, seed: int | np.random.Generator | None = None) -> LinkedDataset:
         """Return synthetic linked tables.
