@@ -1,7 +1,9 @@
 """Linked tables in a Synthesizer, with a mechanism that draws whole households again."""
 
+import re
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -291,6 +293,55 @@ def test_a_report_says_how_far_off_counts_of_both_tables_may_be(tmp_path):
     text = synthesizer.report(tmp_path / "report.html").read_text()
     assert "How far off a count of households may be" in text
     assert "How far off a count of persons may be" in text
+    rows = dict(re.findall(r"<tr><td>(persons(?:: | with )[^<]*)</td>(.*?)</tr>", text))
+    assert [*rows][:2] == ["persons: 0", "persons: 1"]
+    assert "persons with role = child: at least 1" in rows
+    assert all(line.endswith("<td>measured</td>") for line in rows.values())
+    children = pg.HowMany("persons", {"role": "child"}, most=1)
+    low, high = synthesizer.interval(children, measure="share").to_numpy()[1, -2:]
+    assert f"{100 * low:.1f} % and {100 * high:.1f} %" in rows["persons with role = child: at least 1"]
+    assert "of the released households, " in text
+    assert "Not listed: 1 attribute of many values" in text
+
+
+@pytest.mark.usefixtures("blank_pictures")
+def test_a_report_marks_what_was_not_measured_of_whole_patients(tmp_path):
+    generator = np.random.default_rng(0)
+    visits = pd.DataFrame({"patient": np.repeat(np.arange(60), 2), "visit": np.tile([1, 2], 60)})
+    visits["ward"] = generator.choice(["A", "B"], 120)
+    diagnoses = visits.drop(columns="ward").assign(
+        acute=generator.random(120) < 0.5, code=generator.integers(9, size=120)
+    )
+    schema = LinkedSchema.parse("""
+tables:
+  patients: {key: patient}
+  visits:
+    parent: patients
+    key: patient
+    at_most: 3
+    columns: {ward: {type: categorical, values: [A, B], other: other}}
+  diagnoses:
+    parent: visits
+    key: [patient, visit]
+    at_most: 9
+    columns:
+      acute: {type: boolean}
+      code: {type: integer, min: 0, max: 9}
+""")
+    synthesizer = pg.Synthesizer(epsilon=5.0, backend="simulation").fit(
+        {"visits": visits, "diagnoses": diagnoses}, schema, seed=0
+    )
+    text = synthesizer.report(tmp_path / "report.html").read_text()
+    rows = dict(re.findall(r"<tr><td>((?:visits|diagnoses)(?:: | with )[^<]*)</td>(.*?)</tr>", text))
+    assert "<td>measured" in rows["visits: 2"]
+    assert "<td>NOT measured: rests on the model" in rows["diagnoses: 2"]
+    assert "<td>NOT measured: only rows of diagnoses were" in rows["diagnoses with acute = true: at least 1"]
+    assert not any("code" in name for name in rows)
+    synthesizer.save(tmp_path / "hospital.npz")
+    loaded, acute = pg.Synthesizer.load(tmp_path / "hospital.npz"), pg.HowMany("diagnoses", {"acute": True})
+    for question in ("ward", "acute", acute):
+        assert loaded.interval(question).equals(synthesizer.interval(question))
+    assert [*loaded.sample_tables(2, seed=0)[0]["diagnoses"]][-1] == "weight"
 
 
 def test_other_mechanisms_have_no_intervals(fitted):

@@ -18,10 +18,12 @@ from pgmest.data.linked import LinkedDataset
 from pgmest.errors import DataError, plural
 from pgmest.evaluation.linked_errors import CLASSES, LinkedErrors, linked_errors
 from pgmest.evaluation.reports.levels import levels_section
+from pgmest.evaluation.reports.linked_units import whole_units
 from pgmest.evaluation.reports.margins import likely_margins
 from pgmest.evaluation.reports.page import notice, page, paragraph, picture, pictures, section, table
 from pgmest.evaluation.reports.release import cost, promise
 from pgmest.evaluation.reports.report import PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC_PAGE
+from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.plots.style import text_drawn_by_reader
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.schema.linked.possible_rows import possible_rows
@@ -80,6 +82,7 @@ def linked_report(
     stated = hasattr(result, "promise") and bool(ledgers_of(result))
     parts = [*([promise(statement_of(result, schema))] if stated else []), _released(made, schema)]
     parts += _margins(result, made)
+    parts += [whole_units(result, made, schema)] if isinstance(result, LinkedModel) else []
     parts += _levels(result, made, labels, real)
     if real is None:
         parts += [_drawn(made, name, labels[name]) for name in made.order]

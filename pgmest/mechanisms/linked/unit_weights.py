@@ -6,9 +6,10 @@ a smooth statistic then varies between sets by the same factor less than the dra
 survey replicates; Judkins 1990). `pgmest.inference.combine` multiplies the variance between sets by its square.
 
 What enters a draw is what `UnitErrors.totals` adds up: the noise and the model, the correction of residuals, and what
-the noisy answers say beyond the synthetic units, with a random sign. Units of a kind that does not occur have no row to
-weight. Instead, each unit's weight varies by itself, so far that the total of a value has the error of unseen units
-whose value is the largest one of as many normal numbers, $\sqrt{2 \log n}$ standard deviations for n units.
+the noisy answers say beyond the synthetic units, with one sign in half of the sets and the other one in the rest. Units
+of a kind that does not occur have no row to weight. Instead, each unit's weight varies by itself, so far that the total
+of a value has the error of unseen units whose value is the largest one of as many normal numbers, $\sqrt{2 \log n}$
+standard deviations for n units.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class UnitWeights:
 
         pool = len(errors.pool)
         own, left = generator.standard_normal((2, pool, sets))
-        signs, unseen = generator.standard_normal(sets), generator.standard_normal((sets, errors.units))
+        signs = generator.permutation(np.where(np.arange(sets) % 2, 1.0, -1.0))
+        unseen = generator.standard_normal((sets, errors.units))
         half = solve_triangular(errors.factor, errors.left[:, None] * left, lower=True, check_finite=False)
         half += own + np.outer(errors.moved, signs)
         moves = unseen * (errors.unseen * math.sqrt(2 * math.log(max(errors.units, 2)) / errors.units))
