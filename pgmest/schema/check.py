@@ -219,7 +219,7 @@ def _counted_in_engine(column: SchemaColumn, frame: nw.LazyFrame[Any]) -> Column
     """Return the check of one column, counted by the engine that holds it."""
     import narwhals as nw
 
-    frame = within_limits(frame)
+    frame = within_limits(frame.select(column.name))
     held = EngineColumn(frame, column.name, frame.collect_schema()[column.name])
     expressions, read = read_in_engine(column, held, "0 ")
     codes, outside = column.place_in_engine(read.reading)

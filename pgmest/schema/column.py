@@ -18,7 +18,7 @@ from pgmest.data.codes import code_type
 from pgmest.data.values import Values
 from pgmest.errors import DataError
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import code_of, text_of
+from pgmest.schema.readings import code_of, could_be_written, text_of
 from pgmest.tables.domain import Domain
 from pgmest.tables.hierarchy import Hierarchy
 
@@ -247,8 +247,3 @@ def shown_value(value: object) -> str:
         return reprlib.repr(value.item() if isinstance(value, np.generic) else value)
     except Exception:  # what a foreign object's repr raises, or an integer of too many digits
         return f"of type {type(value).__name__}"
-
-
-def could_be_written(marker: str) -> bool:
-    """Return whether a number, a date or a boolean may be written as a marker."""
-    return any(map(str.isdigit, marker)) or marker.lstrip("+-") in ("true", "false", "inf")

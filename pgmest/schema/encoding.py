@@ -190,7 +190,7 @@ def _placed(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, 
     code = nw.when(to_gap).then(nw.lit(column.gap_code)).otherwise(codes.cast(nw.Int64))
     unforeseen = (outside | read.reading.unreadable) & ~gap
     refused = unforeseen if column.missing else gap | unforeseen
-    return nw.when(code.is_null()).then(nw.lit(column.gap_code)).otherwise(code), refused
+    return code.fill_null(column.gap_code), refused
 
 
 def _with_numbers(

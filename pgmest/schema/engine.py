@@ -37,6 +37,7 @@ from pgmest.schema.readings import (
     MINUSES,
     clock_of,
     code_of,
+    could_be_written,
     day_of,
     length_of,
     real_of,
@@ -197,6 +198,12 @@ class EngineColumn:
 
     def marked(self, markers: frozenset[str]) -> Any:
         """Return an expression of where the value is written as one of the markers."""
+        import narwhals as nw
+
+        if self.form != "text":  # else all values would be fetched for nothing
+            markers = frozenset(filter(could_be_written, markers))
+        if not markers:
+            return nw.lit(False)
         numbers = {marker: 1 for marker in sorted(markers) if marker[:1] in "-0123456789" and marker}
         return self.lookup(dict.fromkeys(sorted(markers), 1), {}, numbers) == 1
 
@@ -265,8 +272,7 @@ class EngineColumn:
         import narwhals as nw
 
         if self.form == "date":
-            number = self._dated(seconds)
-            return Reading(number, number.is_null(), nw.lit(False))
+            return Reading(self._dated(seconds), nw.col(self.name).dt.year().is_null(), nw.lit(False))
         if self.form == "text" and seconds == DAY and form not in EPOCHS:
             return self._day_of_text(form)
         if self.form == "unread" or (form is None and self.form != "text"):

@@ -65,9 +65,9 @@ def whole_below(number: Any) -> Any:
     """Return the whole number below a float, at most `LIMIT` in size."""
     import narwhals as nw
 
-    high, low = number >= float(LIMIT), number <= -float(LIMIT)
-    inside = nw.when(~high & ~low).then(number).floor().cast(nw.Int64)
-    return nw.when(high).then(nw.lit(LIMIT)).otherwise(nw.when(low).then(nw.lit(-LIMIT)).otherwise(inside))
+    most = float(LIMIT)  # exactly
+    above = nw.when(number > most).then(nw.lit(most))
+    return above.when(number < -most).then(nw.lit(-most)).otherwise(number).floor().cast(nw.Int64)
 
 
 def zero_or_one(value: Any) -> Any:

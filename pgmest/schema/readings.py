@@ -89,6 +89,11 @@ def code_of(
     return numbers.get(trimmed(text), -1) if numbers and code < 0 else code
 
 
+def could_be_written(marker: str) -> bool:
+    """Return whether a number, a date or a boolean may be written as a marker."""
+    return any(map(str.isdigit, marker)) or marker.lstrip("+-") in ("true", "false", "inf")
+
+
 def trimmed(text: str) -> str:
     """Return a number without an exponent and zeros at the end of its decimals, as `text_of` does; other texts as such.
 

@@ -13,13 +13,13 @@ from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, excerpt
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.clock import Duration
-from pgmest.schema.column import SchemaColumn, could_be_written
+from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.months import Months
 from pgmest.schema.numerals import Writing
 from pgmest.schema.periods import date_text
-from pgmest.schema.readings import EPOCHS, text_of
+from pgmest.schema.readings import EPOCHS, could_be_written, text_of
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
