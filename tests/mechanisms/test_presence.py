@@ -13,7 +13,8 @@ from pgmest import transforms, zeros
 from pgmest.mechanisms.known_zeros import HONORED, ZEROS
 from tests.mechanisms.presence import Table, errors, households, questionnaire
 
-HOUSEHOLDS, LARGE, QUESTIONNAIRE = households(2000, 5), households(4000, 8), questionnaire()
+HOUSEHOLDS, MIDDLE, LARGE = households(2000, 5), households(3000, 6), households(4000, 8)
+QUESTIONNAIRE = questionnaire()
 
 NOISE = 0.005
 """The differences of errors of sizes between two runs that are noise: means of two seeds."""
@@ -42,29 +43,31 @@ def error(name: str, table: Table, keys: list[str], seeds: int, **parameters: An
     ids=["households", "little budget", "questionnaire"],
 )
 def test_lamp(table, keys, epsilon, gain):
-    without, known = error("LAMP", table, keys, 3, epsilon=epsilon, records=5000, max_megabytes=0.2)
+    seeds = 3 if table is QUESTIONNAIRE else 2  # whose gain is smaller
+    without, known = error("LAMP", table, keys, seeds, epsilon=epsilon, records=5000, max_megabytes=0.2)
     assert known[0] <= 1.05 * without[0]
     assert known[1] <= gain * without[1]
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters"),
+    ("name", "parameters", "seeds"),
     [
-        ("MST", {"epsilon": 1.0}),
-        ("MST", {"epsilon": 0.3}),
-        ("AIM", {"epsilon": 1.0}),
-        ("Independent", {"epsilon": 1.0}),
-        ("PrivBayes", {"epsilon": 1.0, "estimator": "pgm"}),
-        ("PrivMRF", {"epsilon": 1.0}),
-        ("PPSyn", {"epsilon": 1.0}),
-        ("MWEM", {"epsilon": 1.0}),
-        ("PrivSyn", {"epsilon": 1.0, "estimator": "pgm", "max_megabytes": 0.5}),
+        ("MST", {"epsilon": 1.0}, 2),
+        ("MST", {"epsilon": 0.3}, 2),
+        ("AIM", {"epsilon": 1.0}, 2),
+        ("Independent", {"epsilon": 1.0}, 2),
+        ("PrivBayes", {"epsilon": 1.0, "estimator": "pgm"}, 2),
+        ("PrivMRF", {"epsilon": 1.0}, 1),
+        ("PPSyn", {"epsilon": 1.0}, 1),
+        ("MWEM", {"epsilon": 1.0}, 1),
+        ("PrivSyn", {"epsilon": 1.0, "estimator": "pgm", "max_megabytes": 0.5}, 2),
     ],
     ids=str,
 )
-def test_large_households(name, parameters):
-    without, known = error(name, LARGE, ["size"], 2, **parameters)
-    assert known[0] <= without[0] + NOISE
+def test_large_households(name, parameters, seeds):
+    table = MIDDLE if name == "AIM" else LARGE
+    without, known = error(name, table, ["size"], seeds, **parameters)
+    assert known[0] <= without[0] + NOISE * np.sqrt(2 / seeds)
     assert known[1] <= 0.85 * without[1]
 
 
@@ -103,9 +106,8 @@ def test_a_transform_that_merges_sizes_keeps_them():
 
     inside = pg.mechanisms.MST(epsilon=3.0, backend="simulation")
     mechanism = pg.mechanisms.Transformed(mechanism=inside, steps=[coarser], share=0, structural_zeros=rules)
-    for seed in range(2):
-        result = mechanism.fit(data, seed=seed)
-        assert result.details[ZEROS] == HONORED
-        size, pairs = errors(result.sample(data.records, seed=seed), data, ["size"])
-        assert size < 0.03
-        assert pairs < 0.05
+    result = mechanism.fit(data, seed=0)
+    assert result.details[ZEROS] == HONORED
+    size, pairs = errors(result.sample(data.records, seed=0), data, ["size"])
+    assert size < 0.03
+    assert pairs < 0.05

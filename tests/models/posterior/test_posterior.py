@@ -239,7 +239,7 @@ class TestCalibration:
         held = []
         for seed in range(5):
             posterior = pg.estimate(noisy(sparse, seed=seed), DOMAIN).posterior(
-                400, seed, chains=2, warm_up=150, method="hmc"
+                200, seed, chains=1, warm_up=120, method="hmc"
             )
             for clique in CLIQUES:
                 low, high = posterior.interval(clique)
