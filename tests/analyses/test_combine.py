@@ -14,7 +14,7 @@ from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.errors import ArgumentError
 from pgmest.inference import combine
 
-TRIALS, TABLES = 1500, 10
+TRIALS, TABLES = 1000, 10
 
 
 class TestFormulas:
@@ -277,7 +277,7 @@ class TestCoverage:
         """From a population to records, noise, posterior, tables and back, many times over."""
         shares, domain = np.array([[0.3, 0.1], [0.2, 0.4]]), pg.Domain({"a": 2, "b": 2})
         truth, held, generator = 0.6, [], np.random.default_rng(3)
-        for trial in range(40):
+        for trial in range(25):
             counts = generator.multinomial(800, shares.ravel()).reshape(2, 2)
             noisy = pg.LinearMeasurement(counts + generator.normal(0, 20, (2, 2)), ("a", "b"), 20.0)
             posterior = pg.estimate([noisy], domain).posterior(40, trial, method="laplace")

@@ -71,7 +71,8 @@ def test_noise_halved_is_caught(budget, neighbors, monkeypatch):
     delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
     run, statistic = asked(measured(), budget, neighbors), likelihood_ratio(FEW, other)
     powerful = POWERFUL[type(budget)]
-    honest = audit(run, FEW, other, statistic=statistic, delta=delta, **(powerful | {"trials": TRIALS // 2}))
+    few: dict[str, Any] = {**powerful, "trials": TRIALS // 2}
+    honest = audit(run, FEW, other, statistic=statistic, delta=delta, **few)
     with monkeypatch.context() as patched:
         patched.setattr(requests, "noise_for", halved)
         with pytest.raises(ChargeError, match="please report"):

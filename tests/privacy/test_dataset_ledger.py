@@ -114,7 +114,7 @@ def spend_in_small_parts(path, spent):
 def test_processes_share_it(path):
     context = multiprocessing.get_context("spawn")
     spent = context.Queue()
-    workers = [context.Process(target=spend_in_small_parts, args=(path, spent)) for _ in range(3)]
+    workers = [context.Process(target=spend_in_small_parts, args=(path, spent)) for _ in range(2)]
     for worker in workers:
         worker.start()
     counts = [spent.get(timeout=120) for _ in workers]

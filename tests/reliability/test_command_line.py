@@ -127,11 +127,10 @@ def test_any_arguments(folder: Path, words: list[str]) -> None:
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_a_terminal_that_cannot_show_every_letter(encoding: str, tmp_path: Path) -> None:
+def test_a_terminal_that_cannot_show_every_letter(tmp_path: Path) -> None:
     pg.Model(pg.CliqueVector.zeros({"größe": 2, "年": 2}, [("größe", "年")]), 9.0).save(tmp_path / "model.npz")
     command = [sys.executable, "-m", "pgmest", "query", str(tmp_path / "model.npz"), "größe,年"]
-    environment = {**os.environ, "PYTHONIOENCODING": encoding, "LC_ALL": "C.UTF-8"}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(command, capture_output=True, env=environment)
     assert b"Traceback" not in done.stderr
     assert done.returncode == 0

@@ -331,13 +331,14 @@ NAMED_FORMS = ["%d. %B %Y", "%d-%B-%y", "%B %Y", "%d de %B de %Y", "%d. %B %Y %H
     ("form", "months"), list(zip(itertools.cycle(NAMED_FORMS), LANGUAGES)), ids=[months[0] for months in LANGUAGES]
 )
 def test_names_of_months_are_read_in_many_languages(form, months):
-    written = [day.strftime(form.replace("%B", months[day.month - 1])) for day in DAYS]
+    few = DAYS.head(400)
+    written = [day.strftime(form.replace("%B", months[day.month - 1])) for day in few]
     lines, schema = one(written)
     assert f'format: "{form}"' in lines
     assert any(line.startswith("months: ") for line in lines)
     codes = schema.encode(pd.DataFrame({"c": written, "beside": "x"}))
     assert schema.check(pd.DataFrame({"c": written, "beside": "x"})).kept == 1.0
-    days = pd.DataFrame({"c": DAYS if "%d" in form else DAYS.dt.to_period("M").dt.start_time, "beside": "x"})
+    days = pd.DataFrame({"c": few if "%d" in form else few.dt.to_period("M").dt.start_time, "beside": "x"})
     assert (codes.column("c") == schema.encode(days).column("c")).all()
 
 

@@ -1,6 +1,7 @@
 """LAMP: the mechanism as a whole."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,12 @@ PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
 def fitted(seed=0, workload=None, **parameters):
     given = {"epsilon": 1.0, "delta": 1e-9, "backend": "simulation", "records": 20_000, **parameters}
     return LAMP(**given).fit(CENSUS, workload, seed=seed, progress=False)
+
+
+@cache
+def usual():
+    """The result of usual parameters, which several tests look at."""
+    return fitted()
 
 
 def error(result):
@@ -51,7 +58,7 @@ def test_where_all_pairs_cost_no_more_than_scores_all_are_measured():
 
 
 def test_pairs_that_were_measured_are_not_scored_again():
-    result = fitted()
+    result = usual()
     scored = [int(entry.label.split()[2]) for entry in result.ledger if "beyond the model" in entry.label]
     bought = [{p.clique for p in result.details["measured_marginals"] if p.round == turn} for turn in (1, 2)]
     assert len(scored) == 3
@@ -74,7 +81,7 @@ def test_with_much_budget_it_is_close_to_the_data_and_finds_what_a_tree_cannot_h
 
 
 def test_its_model_is_records_and_sampled_ones_are_as_close():
-    result = fitted()
+    result = usual()
     assert isinstance(result.model, SupportModel)
     assert result.model.total == pytest.approx(CENSUS.records, rel=0.02)
     records = result.sample(seed=0)
@@ -83,7 +90,7 @@ def test_its_model_is_records_and_sampled_ones_are_as_close():
 
 
 def test_its_details_list_the_measured_marginals():
-    result = fitted()
+    result = usual()
     bought = result.details["measured_marginals"]
     assert sum(measured.share for measured in bought) == pytest.approx(1 - 0.04)
     assert [p.clique for p in bought if p.round == 0] == [*((name,) for name in CENSUS.domain), ()]
@@ -137,7 +144,7 @@ def test_the_same_seed_gives_the_same_run():
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     mechanism = LAMP(epsilon=1.0, delta=1e-9, backend="simulation", records=20_000)
-    check_cut_journal(mechanism, CENSUS, fitted(), tmp_path / "run", lines=9, first_share=0.2)
+    check_cut_journal(mechanism, CENSUS, usual(), tmp_path / "run", lines=9, first_share=0.2)
 
 
 @pytest.mark.parametrize("charges", [1, 5, 6, 9])
