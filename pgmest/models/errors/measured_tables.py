@@ -11,6 +11,7 @@ from scipy.special import erf
 
 from pgmest.models.errors.mixture import PRIOR_DISTANCES, PriorMixture
 from pgmest.models.errors.model_tables import ModelTables
+from pgmest.models.errors.smooth_functions import smooth_functions
 from pgmest.models.errors.table_answers import TableAnswer
 
 TAILS = 4.0 ** np.arange(-1, 5)
@@ -65,7 +66,8 @@ class MeasuredTable:
         kept = self._kept()
         squares = variance + np.square(mean - self.model)
         lost = np.sqrt(np.maximum(squares - np.square(kept * self.stddev), 0.0))
-        return ComparedTable(self.answer, mean, np.sqrt(variance), kept, lost)
+        directions = SmoothDirections.of(self.expected, self.off - self.model) if self.off.ndim == 2 else None
+        return ComparedTable(self.answer, mean, np.sqrt(variance), kept, lost, directions)
 
     def _kept(self) -> np.ndarray:
         """Return the share of the answers' deviations that the model keeps, by least squares for each kind of cell."""
@@ -110,6 +112,7 @@ class ComparedTable:
         spread: their posterior standard deviations.
         kept: the share of the noise that is in the model's deviations.
         lost: the standard deviation of the rest of the model's errors.
+        directions: what the answers say about the sums of its smooth parts, for a table of two attributes.
     """
 
     answer: TableAnswer
@@ -117,6 +120,7 @@ class ComparedTable:
     spread: np.ndarray
     kept: np.ndarray
     lost: np.ndarray
+    directions: SmoothDirections | None = None
 
     @property
     def size(self) -> float:
@@ -142,7 +146,51 @@ class ComparedTable:
         top = np.abs(field).max(axis=0)
         field = np.divide(field, top, out=np.zeros_like(field), where=top > LEAST)  # squares of tiny counts underflow
         stddev = np.sqrt(np.mean(np.square(field), axis=0))
-        return centered(self.kept * noise + self.lost / np.maximum(stddev, LEAST) * field)
+        kept, lost = centered(self.kept * noise), centered(self.lost / np.maximum(stddev, LEAST) * field)
+        return kept + (lost if self.directions is None else self.directions.limited(lost, kept, noise))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothDirections:
+    r"""Products of smooth functions of two attributes, and how far the answers are from the model in each.
+
+    The model's error in such a direction is the sum of the answers' noise and of what lies between model and answers,
+    which is known. So its mean square is at most $s^2 + d^2$, with the standard deviation s of the noise and the
+    distance d. What shrinkage takes off single cells may be larger, but then most of it is not smooth.
+
+    Attributes:
+        read: for each attribute, the functions that give the coefficients of a table, shape (groups, degrees).
+        written: those that give the table of coefficients, of the same shape.
+        apart: the coefficients of the answers minus those of the model, shape (degrees, degrees).
+    """
+
+    read: tuple[np.ndarray, np.ndarray]
+    written: tuple[np.ndarray, np.ndarray]
+    apart: np.ndarray
+
+    @classmethod
+    def of(cls, expected: np.ndarray, apart: np.ndarray) -> SmoothDirections:
+        """Compare the deviations of answers and model, `apart`, in the directions of an expected table."""
+        marginals = expected.sum(axis=1), expected.sum(axis=0)
+        functions, roots = [smooth_functions(counts) for counts in marginals], [np.sqrt(m)[:, None] for m in marginals]
+        one, two = (np.divide(f, r, out=np.zeros_like(f), where=r > 0) for f, r in zip(functions, roots, strict=True))
+        return cls((one, two), (functions[0] * roots[0], functions[1] * roots[1]), one.T @ apart @ two)
+
+    def limited(self, lost: np.ndarray, kept: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Return drawn errors without what the answers exclude of their smooth part.
+
+        Args:
+            lost: drawn errors of shrinkage, shape (count, *groups).
+            kept: the drawn noise that is in the model, of the same shape.
+            noise: the drawn noise of the answers, of the same shape.
+        """
+        found = self._coefficients(lost)
+        most, other, now = (np.mean(np.square(self._coefficients(one)), axis=0) for one in (noise, kept, lost))
+        left = np.sqrt(np.clip((most + np.square(self.apart) - other) / np.maximum(now, LEAST), 0.0, 1.0))
+        return lost + self.written[0] @ (found * (left - 1)) @ self.written[1].T
+
+    def _coefficients(self, tables: np.ndarray) -> np.ndarray:
+        return self.read[0].T @ tables @ self.read[1]
 
 
 def larger_half(weights: np.ndarray) -> np.ndarray:

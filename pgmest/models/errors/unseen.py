@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest.measurements.selection import PaidSelection, ScoredMarginal
 from pgmest.models.errors.model_tables import ModelTables
+from pgmest.models.errors.smooth_functions import DEGREES, smooth_functions
 from pgmest.tables.domain import Clique
 
 PATH_SHARE = 0.6
@@ -25,8 +26,6 @@ VARIATION = 0.7
 """The standard deviation of the logarithm of a dependence around its estimate."""
 BOUND_SHARE = 0.7
 """The expected distance of a table that lost a selection, relative to its bound."""
-DEGREES = 3
-"""The number of smooth functions of an attribute's codes in which dependence is described."""
 PRIOR_PAIRS, PRIOR_SHARE, PRIOR_DECAY = 2.0, 0.7, 0.3
 """The prior of `spectrum`: its weight, in pairs; the share of squared dependence in its smooth functions; and the
 factor from one degree to the next. They are about the means over the dependent pairs of thirteen tables."""
@@ -205,11 +204,7 @@ class UnseenDependence:
     def basis(self, name: str) -> np.ndarray:
         """Return orthonormal smooth functions of the codes, times the roots of their shares, shape (codes, degrees)."""
         if name not in self._bases:
-            shares = self.tables.counts(name) / max(float(self.tables.counts(name).sum()), 1e-300)
-            degrees = min(DEGREES, max(0, int((shares > 1e-4).sum()) - 1))
-            ranks = np.cumsum(shares) - shares / 2 - 0.5
-            powers = np.sqrt(shares)[:, None] * ranks[:, None] ** np.arange(degrees + 1)
-            self._bases[name] = np.linalg.qr(powers)[0][:, 1:]
+            self._bases[name] = smooth_functions(self.tables.counts(name))
         return self._bases[name]
 
     @cached_property
