@@ -73,6 +73,11 @@ class ModelTables:
         more = np.minimum(ALLOWED_SHARE * self.independent(clique), ALLOWED)
         return self.table(clique) + np.where(self.possible(clique), more, 0.0)
 
+    @property
+    def all_possible(self) -> bool:
+        """True if the potentials of the model exclude no cell."""
+        return self._even is None
+
     def possible(self, clique: Clique) -> np.ndarray:
         """Return the cells that may have records: all but those that the potentials of a model exclude."""
         shape = self.domain.project(clique).shape

@@ -11,7 +11,7 @@ off the model, and they lack the dependence that the model lacks.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +27,7 @@ from pgmest.models.synthetic_tables.plausible import PlausibleTables
 from pgmest.sampling.facts import Facts, held_facts
 from pgmest.sampling.reweighting import Reweighting
 from pgmest.sampling.systematic import systematic
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:
     from pgmest.models.base import ModelBase
@@ -44,6 +44,10 @@ MOST_SPREAD, FAR_LESS = 2.0, 0.7
 records have all the weight. A warning says so if factors are lowered to less than the power FAR_LESS."""
 MOST_CELLS = 20_000
 """Tables of attributes with at most this many cells together are drawn from all of these cells instead of records."""
+MISSING, NONE, MORE_RECORDS = 0.01, 1e-6, 10_000
+"""If codes of an attribute plausibly have more than the share MISSING of the records, and the model gives them less
+than the share NONE, MORE_RECORDS records of independent attributes are added: weights cannot bring back a code that is
+in no record."""
 MOST_AT_ONCE = 30_000_000
 """The largest number of drawn counts that are held at a time."""
 
@@ -89,7 +93,9 @@ def sample_tables_of(
     if not model.total > 0:
         empty = [model.sample(0 if n is None else n, seed=generator).select(names) for _ in range(m)]
         return SampledTables(empty, None, unmeasured)
-    records, found = _records_of(model, names), list[Dataset]()
+    free = not facts and plausible.errors.tables.all_possible
+    means = {name: plausible.mean(name) for name in names} if free else {}
+    records, found = _records_of(model, names, means), list[Dataset]()
     cells = sum(model.domain.size(pair) for pair in plausible.pairs)
     at_once = max(1, min(m, MOST_AT_ONCE // max(1, cells)))
     least = 1.0
@@ -138,8 +144,16 @@ def _facts_of(model: ModelBase) -> tuple[Facts, ...]:
     return () if known is None else held_facts(known.measurements)
 
 
-def _records_of(model: ModelBase, names: Clique) -> Callable[[np.random.Generator], Reweighting]:
-    """Return a function that gives records of a model, with weights that sum to its total."""
+def _records_of(
+    model: ModelBase, names: Clique, means: Mapping[str, np.ndarray]
+) -> Callable[[np.random.Generator], Reweighting]:
+    """Return a function that gives records of a model, with weights that sum to its total.
+
+    Args:
+        model: the model.
+        names: the attributes.
+        means: mean plausible one-way marginals, all of whose codes are in some record, even if the model lacks them.
+    """
     domain = model.domain.project(names)
     fixed = _weighted_records(model, names)
     if fixed is None and domain.size() <= MOST_CELLS:
@@ -148,26 +162,39 @@ def _records_of(model: ModelBase, names: Clique) -> Callable[[np.random.Generato
         codes = list(np.unravel_index(cells, domain.shape))
         fixed = Dataset.from_codes(codes, domain, table[cells], trusted=True)
     if fixed is not None and fixed.records <= MOST_RECORDS:
-        kept = Reweighting(fixed)
+        kept = Reweighting(_with_missing_codes(fixed, means))
         return lambda generator: kept
     count = int(np.clip(model.total, FEWEST_RECORDS, MOST_RECORDS))
-    if fixed is not None:
-        whole = fixed
-
-        def some(generator: np.random.Generator) -> Reweighting:
-            assert whole.weights is not None
-            counts = systematic(whole.weights, count, generator)
-            rows = np.flatnonzero(counts)
-            part = whole.take(rows)
-            return Reweighting(replace(part, weights=counts[rows] * (model.total / count)))
-
-        return some
 
     def drawn(generator: np.random.Generator) -> Reweighting:
-        records = _sampled(model, names, count, generator)
-        return Reweighting(replace(records, weights=np.full(count, model.total / count)))
+        if fixed is None:
+            records, weights = _sampled(model, names, count, generator), np.full(count, model.total / count)
+        else:
+            assert fixed.weights is not None
+            counts = systematic(fixed.weights, count, generator)
+            rows = np.flatnonzero(counts)
+            records, weights = fixed.take(rows), counts[rows] * (model.total / count)
+        return Reweighting(_with_missing_codes(replace(records, weights=weights), means))
 
     return drawn
+
+
+def _with_missing_codes(records: Dataset, means: Mapping[str, np.ndarray]) -> Dataset:
+    """Return weighted records, with some of independent attributes if codes lack more than `MISSING` of their records.
+
+    All together have the same number of records as before, by weight.
+    """
+    assert records.weights is not None
+    total, missing = float(records.weights.sum()), 0.0
+    for name, counts in means.items():
+        rare = np.bincount(records.column(name), records.weights, len(counts)) < NONE * total
+        missing = max(missing, float(counts[rare].sum() / counts.sum()))
+    if missing <= MISSING:
+        return records
+    added = _independent(means, records.domain, MORE_RECORDS, np.random.default_rng(0))
+    codes = [np.concatenate([records.column(name), added.column(name)]) for name in records.domain]
+    weights = np.append((1 - missing) * records.weights, np.full(MORE_RECORDS, missing * total / MORE_RECORDS))
+    return Dataset.from_codes(codes, records.domain, weights, trusted=True)
 
 
 def _sampled(model: ModelBase, names: Clique, count: int, generator: np.random.Generator) -> Dataset:
@@ -175,12 +202,19 @@ def _sampled(model: ModelBase, names: Clique, count: int, generator: np.random.G
     try:
         return model.sample(count, seed=generator).select(names)
     except QueryError:
-        columns = []
-    for name in names:
-        counts = np.maximum(model.project(name).values, 0.0)
+        marginals = {name: np.maximum(model.project(name).values, 0.0) for name in names}
+        return _independent(marginals, model.domain.project(names), count, generator)
+
+
+def _independent(
+    marginals: Mapping[str, np.ndarray], domain: Domain, count: int, generator: np.random.Generator
+) -> Dataset:
+    """Draw records of independent attributes."""
+    columns = []
+    for counts in marginals.values():
         drawn = np.repeat(np.arange(len(counts)), systematic(counts, count, generator))
         columns.append(generator.permutation(drawn))
-    return Dataset.from_codes(columns, model.domain.project(names), trusted=True)
+    return Dataset.from_codes(columns, domain, trusted=True)
 
 
 def _weighted_records(model: ModelBase, names: Clique) -> Dataset | None:

@@ -1,7 +1,7 @@
 """PlausibleTables: one-way marginals and pairs of some attributes, drawn together as the answers allow.
 
-Counts of cells are the model's times log-normal factors, whose variances are those of an `ErrorModel`. Then the
-coefficients of the tables (`coefficients`) are moved to plausible ones, and pairs are scaled to the drawn one-way
+Counts of cells are the model's plus errors drawn by an `ErrorModel`, without negative counts (`plausible_tables`). Then
+the coefficients of the tables (`coefficients`) are moved to plausible ones, and pairs are scaled to the drawn one-way
 marginals. For pairs that were not measured, dependence beyond the model's is drawn, as strong as that of measured
 pairs, or less where the mechanism knows that it is weak.
 """
@@ -17,13 +17,13 @@ import numpy as np
 
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.errors.measured_tables import best_answer
+from pgmest.models.errors.plausible_tables import without_negative_counts
 from pgmest.models.synthetic_tables.coefficients import Coefficients, drawn_scales, kinds_of, learned_scales
 from pgmest.models.synthetic_tables.functions import SMOOTH, combined, factors, functions_of
 from pgmest.tables.domain import Clique
 
-DRAWN, FEWEST, MOST_NUMBERS = 200, 40, 6_000_000
-"""The usual and the smallest number of draws of errors from which their variances are computed, and the largest number
-of drawn errors of a table."""
+DRAWN, FEWEST = 200, 40
+"""The number of draws of a one-way marginal for its mean, and the least number for the variances of cells."""
 UNMEASURED = (2.2, 1.2, 0.8)
 """The scale of each kind of coefficient of unmeasured pairs, relative to measured ones. Mechanisms measure the pairs
 with the strongest dependence, but these are not those with the largest correlations of codes."""
@@ -40,7 +40,7 @@ FITS, SWEEPS = 3, 3
 LEAST = 1e-12
 """The least count of a cell, in records, and the least sum."""
 LEAST_SHARE = 1e-6
-"""The least count of a cell before errors, as a share of an average cell."""
+"""The least count of a cell of a pair, as a share of an average one: cells that are needed for sums have some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,7 @@ class PlausibleTables:
 
     errors: ErrorModel
     names: Clique
+    _means: dict[str, np.ndarray] = field(default_factory=dict)
     _functions: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -81,9 +82,7 @@ class PlausibleTables:
     def draw(self, count: int, generator: np.random.Generator) -> Drawn:
         """Draw tables."""
         measured = [pair for pair in self.pairs if self.errors.is_measured(pair)]
-        largest = max((self.errors.tables.domain.size(pair) for pair in measured), default=1)
-        number = max(count, int(np.clip(MOST_NUMBERS // largest, FEWEST, DRAWN)))
-        errors = self.errors.together(number, generator)
+        errors = self.errors.together(max(count, FEWEST), generator)
         totals = np.maximum(self.errors.tables.total + errors(())[:count], 1.0)
         one_way = {
             name: self._marginal(name, errors((name,)), count, generator) * totals[:, None] for name in self.names
@@ -92,17 +91,30 @@ class PlausibleTables:
         others = {pair: self._unmeasured(pair, count, generator) for pair in self.pairs if pair not in tables}
         return Drawn(totals, one_way, tables, others)
 
+    def mean(self, name: str) -> np.ndarray:
+        """Return the mean of the plausible one-way marginals: codes that noise hides have records, too."""
+        if name not in self._means:
+            drawn = without_negative_counts(self.errors.tables.counts(name) + self.errors.draws((name,), DRAWN))
+            self._means[name] = drawn.mean(axis=0)
+        return self._means[name]
+
     def _of(self, name: str) -> np.ndarray:
         if name not in self._functions:
-            self._functions[name] = functions_of(self.errors.tables.counts(name))
+            self._functions[name] = functions_of(self.mean(name))
         return self._functions[name]
+
+    def _table(self, pair: Clique) -> np.ndarray:
+        """Return the model's table, scaled to the mean marginals."""
+        table = self.errors.tables.table(pair)
+        table = np.maximum(table, LEAST_SHARE * self.errors.tables.total / table.size)
+        return scaled(table[None], *(self.mean(name)[None] for name in pair))[0]
 
     # -- one-way marginals ------------------------------------------------------------------------------------------
 
     def _marginal(self, name: str, errors: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw a one-way marginal, as shares."""
-        drawn = positive(self.errors.tables.counts(name), errors)[:count]
-        shares = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), LEAST)
+        drawn = without_negative_counts(self.errors.tables.counts(name) + errors)[:count] + LEAST
+        shares = drawn / drawn.sum(axis=1, keepdims=True)
         functions, wanted = self._shape_coefficients(name, count, generator)
         for _ in range(FITS if functions.size else 0):
             shares = shares * factors((wanted - shares @ functions) @ functions.T)
@@ -113,7 +125,7 @@ class PlausibleTables:
         self, name: str, count: int, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the smooth functions of an attribute that answers are about, and draws of their coefficients."""
-        functions, counts = self._of(name)[:, :SMOOTH], self.errors.tables.counts(name)
+        functions, counts = self._of(name)[:, :SMOOTH], self.mean(name)
         precision, sums = np.zeros(functions.shape[1]), np.zeros(functions.shape[1])
         for answer in self.errors.about((name,)):
             found = Coefficients.of(answer, counts, (counts,), (functions,))
@@ -132,8 +144,8 @@ class PlausibleTables:
         for pair in self.errors.measured_pairs:
             answer = best_answer(self.errors.about(pair))
             assert answer is not None
-            tables, functions = self.errors.tables, [self._of(name) for name in pair]
-            found[pair] = Coefficients.of(answer, tables.table(pair), [tables.counts(n) for n in pair], functions)
+            marginals, functions = [self.mean(name) for name in pair], [self._of(name) for name in pair]
+            found[pair] = Coefficients.of(answer, self._table(pair), marginals, functions)
         return found
 
     @cached_property
@@ -150,7 +162,8 @@ class PlausibleTables:
     ) -> np.ndarray:
         """Draw the table of a measured pair that has the one-way marginals."""
         first, second = (self._of(name) for name in pair)
-        tables = positive(self.errors.tables.table(pair), errors)[: len(totals)] + LEAST
+        drawn = without_negative_counts(self.errors.tables.table(pair) + errors)[: len(totals)]
+        tables = drawn + LEAST_SHARE * totals[:, None, None] / drawn[0].size
         wanted = self._measured[pair].draws(self._scales, len(totals), generator)
         tables = scaled(tables, one_way[pair[0]], one_way[pair[1]])
         for _ in range(FITS - 1):
@@ -172,14 +185,6 @@ class PlausibleTables:
             likely = REACH * distance / self.errors.tables.total * np.exp(VARIATION * generator.standard_normal(count))
             drawn = drawn * (np.minimum(likely / max(usual, LEAST), 1.0) ** POWER)[:, None, None]
         return factors(combined(first, drawn, second))
-
-
-def positive(table: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Return log-normal draws that have the mean of a table and the variances of its errors."""
-    mean = np.maximum(table, LEAST_SHARE * max(float(table.sum()), LEAST) / table.size)
-    stddev = np.maximum(errors.std(axis=0), LEAST)
-    spread = np.sqrt(np.log1p(np.square(stddev / mean)))
-    return mean * np.exp((errors - errors.mean(axis=0)) / stddev * spread - np.square(spread) / 2)
 
 
 def scaled(tables: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, QueryError, UnknownAttributeError
 from pgmest.inference import combine
 from pgmest.models.synthetic_tables.draw import SyntheticTablesWarning
-from pgmest.models.synthetic_tables.plausible import positive, scaled
+from pgmest.models.synthetic_tables.plausible import scaled
 from pgmest.simulation import simulate_measurements
 
 DOMAIN = {"age": 8, "schooling": 6, "sex": 2, "income": 5}
@@ -247,18 +247,30 @@ class TestWarnings:
             model.sample_tables(2, attributes="g", seed=0)
 
 
-class TestPositive:
-    def test_draws_have_the_mean_and_the_deviation(self) -> None:
-        generator = np.random.default_rng(0)
-        table = np.array([100.0, 10.0, 1.0])
-        errors = generator.normal(0.0, [10.0, 5.0, 0.5], (100_000, 3))
-        found = positive(table, errors)
-        assert (found > 0).all()
-        np.testing.assert_allclose(found.mean(axis=0), table, rtol=0.02)
-        np.testing.assert_allclose(found.std(axis=0), [10.0, 5.0, 0.5], rtol=0.05)
-        assert np.isfinite(positive(np.zeros(3), errors)).all()
-        assert np.isfinite(positive(table, np.zeros((5, 3)))).all()
+class TestCodesThatNoiseHides:
+    """An answer below 0 leaves a model without records of a code that may well have some of them."""
 
+    def answers(self, pair_stddev: float) -> list[pg.LinearMeasurement]:
+        return [
+            pg.LinearMeasurement([560.0, -40.0], ("a",), 90.0),
+            pg.LinearMeasurement([[280.0, 260.0], [-30.0, 10.0]], ("a", "b"), pair_stddev),
+        ]
+
+    @pytest.mark.parametrize("pair_stddev", [60.0, 1e6])
+    def test_some_tables_have_them(self, pair_stddev: float) -> None:
+        model = pg.estimate(self.answers(pair_stddev), {"a": 2, "b": 2})
+        assert model.project("a").values[1] < 1
+        shares = np.array([table.column("a").mean() for table in model.sample_tables(20, seed=0)])
+        assert (shares > 0.01).sum() >= 3
+        assert shares.max() < 0.5
+
+    def test_no_table_has_one_that_is_impossible(self) -> None:
+        zeros = {("a",): [(1,)]}
+        model = pg.estimate(self.answers(60.0), {"a": 2, "b": 2}, structural_zeros=zeros)
+        assert max(table.column("a").max() for table in model.sample_tables(5, seed=0)) == 0
+
+
+class TestScaled:
     def test_scaling_meets_the_marginals(self) -> None:
         generator = np.random.default_rng(0)
         tables = generator.gamma(5.0, 1.0, (4, 3, 2))
