@@ -12,7 +12,8 @@ Errors are total variation distances from the data: of the attribute with the tr
 - "TopDown": the 2020 census's algorithm, on tables with few columns: it needs the table of all of them.
 
 The table "codes" is made by a rule (`made_codes`): 600 codes in 60 blocks in 12 chapters, with a long tail. Codes are
-listed in the order of the code book, or, in the tables named "listed", in the order of their first record.
+listed in the order of the code book, or, in the tables named "listed", in the order of their first record. In those
+named "random", the branches of the tree are dealt out to the codes at random, so that the tree says nothing.
 
 The report opens with the means of all tables, with the number of cells in which LAMP is worse with the tree than
 without it, beside the number that the noise of three seeds alone would give, and with bounds for codes (`oracles`).
@@ -132,6 +133,14 @@ def made_codes(records: int, listed: bool = False) -> pg.Dataset:
     return pg.Dataset.from_codes(list(columns.values()), pg.Domain({"code": CODES, **OTHERS}).with_hierarchies(tree))
 
 
+def _with_random_tree(data: pg.Dataset) -> pg.Dataset:
+    """Return the same records with the branches of the tree in random order over the codes."""
+    ((attribute, tree),) = data.domain.hierarchies.items()
+    order = np.random.default_rng(0).permutation(tree.values)
+    dealt = pg.Hierarchy(attribute, {level: groups[order].tolist() for level, groups in tree.levels.items()})
+    return pg.Dataset(pg.Domain(dict(data.domain)).with_hierarchies(dealt), data.columns, data.records)
+
+
 TABLES: dict[str, Callable[[], pg.Dataset]] = {
     "austria": _austria,
     "acs/NATIONAL2019": lambda: _acs("acs/NATIONAL2019"),
@@ -143,7 +152,13 @@ TABLES: dict[str, Callable[[], pg.Dataset]] = {
     "codes 50,000": lambda: made_codes(50_000),
     "listed 8,000": lambda: made_codes(8_000, listed=True),
     "listed 50,000": lambda: made_codes(50_000, listed=True),
+    "random 8,000": lambda: _with_random_tree(made_codes(8_000)),
+    "random 50,000": lambda: _with_random_tree(made_codes(50_000)),
+    "random MA2019": lambda: _with_random_tree(_acs("acs/MA2019")),
+    "random travel 5": lambda: _with_random_tree(table("travel 5")),
 }
+RANDOM = ("random 8,000", "random 50,000", "random MA2019", "random travel 5")
+"""The tables with random trees, on which only LAMP is measured, with and without the tree."""
 AREAS, FEW = ("austria 5", "travel 5"), ("austria 5", "travel 5")
 """The tables of areas of which each area is released by itself, and those with few enough cells for TopDown."""
 WITH_FEW = ("TopDown", "LAMP asked for totals")
@@ -224,6 +239,7 @@ RUNS = [
     for name in TABLES
     if (mechanism != "areas" or name in AREAS)
     and (mechanism not in ("TopDown", "LAMP asked for totals") or name in FEW)
+    and (mechanism in (BAR, "LAMP") or name not in RANDOM)
     for epsilon in EPSILONS
 ]
 
@@ -397,26 +413,38 @@ def ratios(rows: pd.DataFrame, mechanism: str, bar: str) -> pd.DataFrame:
 
 def _summary(rows: pd.DataFrame) -> list[str]:
     """Return the means of all tables, and the number of cells that are worse, as Markdown."""
-    found, rival = ratios(rows, "LAMP", BAR), ratios(rows, "LAMP", "TopDown")
+    every, rival = ratios(rows, "LAMP", BAR), ratios(rows, "LAMP", "TopDown")
+    found, dealt = every[~every["table"].isin(RANDOM)], every[every["table"].isin(RANDOM)]
     names = sorted(set(found["kind"]))
     lines = ["| LAMP over | epsilon | " + " | ".join(names) + " |", "|---|---|" + "---:|" * len(names)]
     asked = ratios(rows, "LAMP asked for totals", "TopDown")
-    for text, of in ((BAR, found), ("TopDown", rival), ("TopDown, if LAMP is asked for totals", asked)):
+    compared = (
+        (BAR, found),
+        (f"{BAR}, random trees", dealt),
+        ("TopDown", rival),
+        ("TopDown, if LAMP is asked for totals", asked),
+        ("TopDown, if LAMP is asked for triples", ratios(rows, "LAMP asked for triples", "TopDown")),
+    )
+    for text, of in compared:
         for epsilon, part in of.groupby("epsilon"):
             means = part.groupby("kind")["ratio"].mean()
             lines.append(f"| {text} | {epsilon:g} | " + " | ".join(f"{means.get(n, np.nan):.2f}" for n in names) + " |")
+    return [*lines, "", f"{_worse(found)} {_worse(dealt, 'with random trees ')}", ""]
+
+
+def _worse(found: pd.DataFrame, which: str = "") -> str:
+    """Return how many ratios are above `WORSE`, in words."""
+    if found.empty:
+        return ""
     chance = float((1 - norm.cdf((WORSE - 1) / found["error"])).sum())
     clear = int((found["ratio"] - 2 * found["error"] > WORSE).sum())
     worse = found["ratio"] > WORSE
-    return [
-        *lines,
-        "",
-        f"The mean of all {len(found)} ratios to {BAR} is {found['ratio'].mean():.2f}. {int(worse.sum())} are above "
-        f"{WORSE}, at most {found['ratio'].max():.2f}; {clear} of them by more than two standard errors. A ratio has a "
-        f"standard error of {found['error'].mean():.3f} on average, so that {chance:.0f} would be above {WORSE} by "
-        "chance if the tree changed nothing.",
-        "",
-    ]
+    return (
+        f"The mean of all {len(found)} ratios {which}to {BAR} is {found['ratio'].mean():.2f}. {int(worse.sum())} are "
+        f"above {WORSE}, at most {found['ratio'].max():.2f}; {clear} of them by more than two standard errors. A ratio "
+        f"has a standard error of {found['error'].mean():.3f} on average, so that {chance:.0f} would be above {WORSE} "
+        "by chance if the tree changed nothing."
+    )
 
 
 def report(rows: pd.DataFrame) -> str:

@@ -14,7 +14,6 @@ from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
 from pgmest.mechanisms.lamp.allocation import water_filling
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal
 from pgmest.mechanisms.lamp.dependence import Dependence, sampling_spread
-from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
 from pgmest.mechanisms.lamp.workload_demand import MOST_WAYS, WorkloadDemand
 from pgmest.tables.domain import Clique, Domain
 
@@ -102,12 +101,8 @@ def remaining_dependence(rounds: Rounds) -> dict[Clique, float]:
 
 def _strong_dependence(rounds: Rounds, clique: Clique) -> Dependence:
     """Return a strong dependence of a pair or triple, with the sampling error of its estimated counts."""
-    last = max(len(rounds.levels[name]) for name in clique) - 1
-    coarse, whole = (
-        sampling_error([rounds._histogram(name, level) for name in clique], rounds.evidence.total)
-        for level in (min(COARSE_LEVEL, last), last)
-    )
-    return strong_dependence(min(map(rounds.curator.domain.__getitem__, clique)), rounds.evidence.total, coarse, whole)
+    smallest = min(map(rounds.curator.domain.__getitem__, clique))
+    return strong_dependence(smallest, rounds.evidence.total, *rounds._sampling_errors(clique))
 
 
 def strong_dependence(size: int, records: float, coarse: float, whole: float) -> Dependence:

@@ -73,11 +73,12 @@ class LAMP(Mechanism):
        workload items (`allocation`). A pair is measured only if this lowers its error by the fraction
        `min_error_reduction` or more. The first round measures those pairs that form a spanning forest of the strongest
        dependence, the middle rounds the stronger half, and the last round all of them; the last round also measures
-       earlier marginals again where that lowers the error. Where measuring all pairs leaves no more error than the
-       noise of scores, as it does for binary attributes, all pairs are measured without scores. Where the noise in the
-       scores of all pairs would exceed a total variation of 0.05, the one-way marginals are measured again first, the
-       exponential mechanism selects the pairs to score (`screening`), and the dependence of an item adds to its
-       importance, so that strong dependence survives a small budget.
+       triples of the workload, whose share is kept until then, and earlier marginals again where that lowers the
+       error. Where measuring all pairs leaves no more error than the noise of scores, as it does for binary attributes,
+       all pairs are measured without scores. Where the noise in the scores of all pairs would exceed a total variation
+       of 0.05, the one-way marginals are measured again first, the exponential mechanism selects the pairs to score
+       (`screening`), and the dependence of an item adds to its importance, so that strong dependence survives a small
+       budget.
     4. **Model.** Each noisy table is shrunk by a mixture of priors (`mixture`), towards independence or towards the
        prediction of a model of other pairs, whichever has the smaller estimated risk (`cross_fitting`). A junction tree
        of at most `max_megabytes` holds the most dependent tables (`grouped_model`). Its records are reweighted to

@@ -27,9 +27,9 @@ from pgmest.tables.domain import Clique
 if TYPE_CHECKING:
     from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds
 
-SURE = 2.0
-"""The order of the list is chosen if its groups show more dependence by more than this many standard errors: otherwise
-the groups of the tree, which people ask for, are measured."""
+MORE, SURE = 0.1, 2.0
+"""The order of the list is chosen if its groups show more dependence than those of the tree by more than this part, and
+by more than this many standard errors. Otherwise the groups of the tree, which people ask for, are measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +98,8 @@ def with_the_better_order(
     found, chosen = by_tree.dependence, set[str]()
     for name in names:
         own = [pair for pair in pairs if name in pair]
-        more = sum(by_list.dependence[pair].coarse - found[pair].coarse for pair in own)
-        if more > SURE * math.sqrt(2 * len(own)) * by_list.stddev:
+        shown, before = (sum(scores[pair].coarse for pair in own) for scores in (by_list.dependence, found))
+        if shown - before > max(MORE * before, SURE * math.sqrt(2 * len(own)) * by_list.stddev):
             chosen.add(name)
     if chosen:
         (listed if chosen == set(names) else ListOrder.of(rounds, chosen)).adopt(rounds)

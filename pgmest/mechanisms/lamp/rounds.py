@@ -26,6 +26,8 @@ from pgmest.mechanisms.lamp.candidates import (
     unscored_candidate,
 )
 from pgmest.mechanisms.lamp.collected_evidence import evidence_of, total_of
+from pgmest.mechanisms.lamp.dependence import Dependence
+from pgmest.mechanisms.lamp.emphasis import sampling_error
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import tree_beside
 from pgmest.mechanisms.lamp.groups import branches, nested_groups, ranges_of_branches
@@ -161,6 +163,8 @@ class Rounds(ScoredRounds):
         if left < LEAST_SHARE:
             return
         candidates = [*self._one_way_candidates(), *self._table_candidates()]
+        if not last:
+            candidates += self._later_triples()
         plan = self._planned(candidates, self._item_errors(), left, self.mechanism.min_error_reduction)
         chosen = plan if last else self._strongest(plan, tree=number == 1)
         if chosen:
@@ -241,7 +245,26 @@ class Rounds(ScoredRounds):
             if found.whole > 0:
                 yield self._table_candidate(clique)
 
-    def _table_candidate(self, clique: Clique) -> CandidateMarginal:
+    def _later_triples(self) -> Iterable[CandidateMarginal]:
+        """Yield the candidates for triples before the last round, which scores them, so that their share is kept.
+
+        What is known before is their sampling error: the records differ by that much from any smooth table.
+        """
+        for clique in self._triple_candidates() if self.demand.triples else ():
+            if clique not in self.level_of:
+                coarse, whole = self._sampling_errors(clique)
+                yield self._table_candidate(clique, Dependence(coarse, whole, chance=whole))
+
+    def _sampling_errors(self, clique: Clique) -> tuple[float, float]:
+        """Return the sampling error (l1, in counts) of a table over coarse groups and over codes."""
+        last = max(len(self.levels[name]) for name in clique) - 1
+        coarse, whole = (
+            sampling_error([self._histogram(name, level) for name in clique], self.evidence.total)
+            for level in (min(COARSE_LEVEL, last), last)
+        )
+        return coarse, whole
+
+    def _table_candidate(self, clique: Clique, dependence: Dependence | None = None) -> CandidateMarginal:
         levels = range(max(len(self.levels[name]) for name in clique))
         sides = [tuple(self._histogram(name, level) for name in clique) for level in levels]
         finest = [all(level >= len(self.levels[name]) - 1 for name in clique) for level in levels]
@@ -251,7 +274,7 @@ class Rounds(ScoredRounds):
             clique,
             sides,
             finest,
-            self.dependence[clique],
+            self.dependence[clique] if dependence is None else dependence,
             COARSE_LEVEL,
             self.evidence.total,
             self.noise_model,

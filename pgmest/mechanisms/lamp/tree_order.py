@@ -120,8 +120,12 @@ class TreeOrder:
         return _reordered(demand, self.orders)
 
     def listed_demand(self, demand: WorkloadDemand, names: Collection[str]) -> WorkloadDemand:
-        """Return a demand about ordered codes as one in which some attributes have the order of the list."""
-        return _reordered(demand, {name: self.places[name] for name in names})
+        """Return a demand about ordered codes as one in which some attributes have the order of the list.
+
+        Groups of the list say little about branches, so that these no longer decide over the groups of pairs.
+        """
+        kept = tuple(item for item in demand.at_levels if not set(names).intersection(item.factors))
+        return _reordered(replace(demand, at_levels=kept), {name: self.places[name] for name in names})
 
     def tables(self, public: PublicTables | None) -> PublicTables | None:
         """Return public tables over ordered codes."""

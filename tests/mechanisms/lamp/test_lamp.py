@@ -251,6 +251,22 @@ def test_triples_that_depend_beyond_their_pairs_are_measured_where_triples_are_a
     assert "triple" in triples.details["report"] or not bought
 
 
+def test_the_share_of_triples_is_kept_until_they_are_scored_if_a_large_budget_shows_their_sampling_error():
+    rng = np.random.default_rng(0)
+    first = rng.integers(6, size=4000)
+    codes = [first, *((first + rng.integers(width, size=4000)) % 6 for width in (3, 4, 4))]
+    data = pg.Dataset.from_codes(codes, dict.fromkeys("abcd", 6))
+    wanted, off, share = pg.workloads.all_kway(data.domain, 3), {}, {}
+    for epsilon in (1.0, 10.0):
+        run = LAMP(epsilon=epsilon, delta=1e-9, backend="simulation", records=4000)
+        result = run.fit(data, wanted, seed=0, progress=False)
+        share[epsilon] = sum(p.share for p in result.details["measured_marginals"] if len(p.clique) == 3)
+        off[epsilon] = workload_error(data, result, wanted, norm="tv", per="record")
+    assert share[1.0] == 0
+    assert share[10.0] > 0.4  # one part in seven if pairs are bought first
+    assert off[10.0] < 0.3 * off[1.0]
+
+
 def test_a_triple_is_measured_with_its_pairs_and_its_error_falls():
     rng = np.random.default_rng(0)
     first = rng.integers(0, 4, 20_000)
