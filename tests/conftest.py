@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import signal
 from collections.abc import Callable, Generator
@@ -38,9 +39,14 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, Any, Any]:
-    """Fail where a file of tests cannot be imported, which `--doctest-ignore-import-errors` would skip."""
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Fail where a file of tests cannot be imported, which `--doctest-ignore-import-errors` would skip.
+
+    Every second worker goes through folders from their end: what one has compiled, the other one loads.
+    """
     report = yield
+    if isinstance(collector, pytest.Directory) and re.search("[13579]$", os.environ.get("PYTEST_XDIST_WORKER", "")):
+        report.result.reverse()
     if report.skipped and "unable to import module" in str(report.longrepr):
         report.outcome, report.longrepr = (
             "failed",
@@ -63,9 +69,9 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest tests first, so that no worker of pytest-xdist waits for another one at the end.
 
-    Workers collect the same names only if none holds an address or a set, whose order is random.
+    Workers collect the same names in the same order, if none holds an address or a set, whose order is random.
     """
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    items.sort(key=lambda item: (item.path.name not in LONGEST, item.path))
     assert [item.nodeid for item in items if re.search(r" at 0x|\{'[^':]*'[,}]", item.nodeid)] == []
 
 
