@@ -49,6 +49,12 @@ logistic regression whose classes are separated there."""
 WEIGHTED_RULE = "multiple_imputation"
 """The rule for tables that differ in their weights: the weights are draws about the table behind the answers."""
 
+NO_VARIANCE = (
+    "all variances are 0, so that the error is what lies between the tables: if they have weights, as those of linked "
+    "tables do, it is far too small without tables=."
+)
+"""The note on results without variances, of which nothing shows whether the tables are draws or have weights."""
+
 FEW_TABLES = 5
 """With fewer tables, most of an interval's width is uncertainty about the variance between tables."""
 
@@ -184,6 +190,8 @@ def combine(
         most, wider, more = _effective(tables.report, len(parts))
         wider *= (tables.spread or 1.0) ** 2
         notes = [*equal, *more, *_notes_of_unmeasured(tables, read[0][2])]
+    elif len(parts) > 1 and not variances.any() and estimates.var(axis=0).any():
+        notes = [*equal, NO_VARIANCE]
     return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, wider, notes)
 
 

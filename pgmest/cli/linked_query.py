@@ -32,7 +32,7 @@ UNITS = ("how_many", "most", "having")
 HELP = """\
 Of linked tables, such as persons in households (pgmest synthesize writes synthetic/model.npz), TABLE:ATTRIBUTES counts
 rows of a table; without TABLE:, of the highest one that has the attributes itself or in the row above. TABLE alone is
-the number of its rows, and --given takes columns of the table and of the rows above:
+the number of its rows, and --given takes columns of the table and of the row above:
 
   pgmest query synthetic/model.npz persons:age,sex households:region,size
   pgmest query synthetic/model.npz persons:region --given age=75..
@@ -144,7 +144,7 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
         given[name] = _number_given(value, name) if fit.is_number(name) else value
     for words in options.having:
         given[_how_many("--having", words, None)] = (1, None)
-    if options.most and len(options.most) not in (1, len(options.how_many)):
+    if options.most and (not options.how_many or len(options.most) not in (1, len(options.how_many))):
         raise ArgumentError.of("--most", options.most, "one number, or one for each --how-many")
     most = (
         [*options.most, *[None] * len(options.how_many)]

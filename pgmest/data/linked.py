@@ -106,7 +106,7 @@ class LinkedDataset:
         unit: the table whose rows are protected, each with everything that hangs on it; the root by default.
 
     Raises:
-        ArgumentError: `unit` is no table.
+        ArgumentError: `unit` is no table, or a name of a table has a dot in it.
         DataError: there is no table, not one root, or a parent that is no table; `parent_rows` are no rows of the
             parent, or more of them than `at_most` are the same; or a rule is about a table or attribute that is not
             there.
@@ -122,6 +122,9 @@ class LinkedDataset:
         object.__setattr__(self, "unit", self.root if self.unit is None else self.unit)
         if self.unit not in self.tables:
             raise ArgumentError.of("unit", self.unit, tuple(self.tables))
+        dotted = [name for name in self.tables if "." in name]
+        if dotted:
+            raise ArgumentError.of("tables", dotted[0], "names without a dot, as TABLE.ATTRIBUTE is an attribute")
         for name in self.order[1:]:
             parent, rows = self.link(name)
             _check_rows(name, rows, self.tables[name].at_most or 0, parent, self.tables[parent].rows)

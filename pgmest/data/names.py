@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Container, Mapping
 from typing import Any
+
+import numpy as np
 
 from pgmest.errors import DataError, listed
 
@@ -43,6 +46,17 @@ def pandas_names(frame: Any) -> list[Any] | None:
 def other_names(frame: Any) -> dict[str, Any]:
     """Return the names of a pandas frame that are no texts, by their texts."""
     return {str(name): name for name in pandas_names(frame) or () if not isinstance(name, str)}
+
+
+def public_numbers(names: Mapping[str, Any], described: Container[str]) -> dict[str, int]:
+    """Return the whole numbers among names of columns, for files: those of columns that a schema describes."""
+    numbers = {text: name for text, name in names.items() if text in described}
+    return {text: int(name) for text, name in numbers.items() if isinstance(name, int | np.integer)}
+
+
+def are_numbers(names: Any) -> bool:
+    """Return whether a JSON value is names of columns as `public_numbers` returns them."""
+    return isinstance(names, dict) and all(type(name) is int for name in names.values())
 
 
 def renamed(frame: Any, names: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from pgmest.errors import ArgumentError, PgmestError, count_text
 from pgmest.inference.exact.functional_dependencies import Collapse
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses import make_loss
+from pgmest.measurements.checks import check_fit
 from pgmest.measurements.files.query_format import decode_query, encode_query
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
@@ -365,6 +366,7 @@ def _measurement(domain: Domain, entry: dict[str, Any], values: np.ndarray, stdd
         spec, query, sizes = entry["query"], None, domain.project(clique)
         if spec is not None:
             query = decode_query(spec, sizes, sizes.size(), len(values), lambda value: value)
+            check_fit(sizes, query, values.shape)
         elif len(values) != sizes.size():
             raise Unreadable("a measurement has another number of answers than its table has cells")
         return LinearMeasurement(values, clique, stddev, query, entry["noise"])

@@ -13,9 +13,10 @@ import numpy as np
 
 from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.data.linked import LinkedDataset
-from pgmest.data.names import other_names, renamed
+from pgmest.data.names import are_numbers, other_names, public_numbers, renamed
 from pgmest.errors import ArgumentError, FileFormatError, QueryError, SchemaError, excerpt, listed
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.linked.file_reading import REMEDY
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.linked.questions import check_known, full_name, table_of
 from pgmest.queries.levels import named_levels
@@ -98,10 +99,9 @@ class LinkedFit:
         if not isinstance(self.made, LinkedModel):
             return
         drafted = {"drafted_from_private_data": True} if self.schema.drafted else {}
-        numbers = {
-            table: {text: int(name) for text, name in own.items() if isinstance(name, int | np.integer)}
-            for table, own in self.names.items()
-        }
+        frames = {name: part.schema.frame for name, part in self.schema.parts.items()}
+        described = {name: () if frame is None else frame.columns for name, frame in frames.items()}
+        numbers = {name: public_numbers(own, described[name]) for name, own in self.names.items()}
         named = {"names": numbers} if any(numbers.values()) else {}
         self.made.describe(schema={**self.schema.description, **drafted}, privacy=self.privacy, **named)
 
@@ -125,10 +125,12 @@ class LinkedFit:
                 raise SchemaError("it describes a single table.")
             check_fits(schema, model.model)
         except (SchemaError, ArgumentError) as error:
-            remedy = "Only files written by save(...) can be read; write it again."
-            raise FileFormatError.of(path, f"its schema does not fit its tables ({error})", remedy) from None
+            raise FileFormatError.of(path, f"its schema does not fit its tables ({error})", REMEDY) from None
+        names = model.about.get("names", {})
+        if not isinstance(names, dict) or not all(map(are_numbers, names.values())):
+            raise FileFormatError.of(path, "wrong names of columns.", REMEDY)
         with_rules = replace(model, model=replace(model.model, rules=schema.rules))
-        return cls(replace(schema, source=str(path)), with_rules, model.about.get("names", {}))
+        return cls(replace(schema, source=str(path)), with_rules, names)
 
     @property
     def columns(self) -> np.ndarray:

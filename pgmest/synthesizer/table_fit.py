@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.data.dataset import Dataset
-from pgmest.data.names import other_names, renamed
+from pgmest.data.names import are_numbers, other_names, public_numbers, renamed
 from pgmest.errors import ArgumentError, DomainError, FileFormatError
 from pgmest.mechanisms.kept_pairs import MATTERS, KeptPairs
 from pgmest.mechanisms.mechanism import Mechanism
@@ -114,7 +114,8 @@ class TableFit:
             person=unit.column if unit else None,
         )
         schema = {**self.schema.description, **({"drafted_from_private_data": True} if statement.drafted else {})}
-        numbers = {text: int(name) for text, name in self.names.items() if isinstance(name, int | np.integer)}
+        frame = self.schema.frame
+        numbers = public_numbers(self.names, () if frame is None else frame.columns)
         named = {"names": numbers} if numbers else {}
         self.model.describe(schema=schema, privacy=statement.to_json(), **named)
 
@@ -130,7 +131,10 @@ class TableFit:
             remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
             raise FileFormatError.of(path, "a model without a schema.", remedy)
         schema = dataclasses.replace(Schema.from_dict(model.about["schema"]), source=str(path))
-        return cls(schema, model, dict(model.about.get("names", {})))
+        names = model.about.get("names", {})
+        if not are_numbers(names):
+            raise FileFormatError.of(path, "wrong names of columns.", "Write it again with save(...).")
+        return cls(schema, model, names)
 
     def save(self, path: str | Path) -> None:
         """Write the model with its schema to a file; see `Synthesizer.save`."""

@@ -190,6 +190,11 @@ class TestResultsThatDoNotCarryIt:
         assert found.stddev == pytest.approx(np.sqrt(0.5))
         assert combine([(0.3, 0.0)] * 6).notes == ()
 
+    def test_results_without_variances_may_be_of_tables_with_weights(self) -> None:
+        results = [(one, 0.0) for one in (0.3, 0.4, 0.5, 0.3, 0.4, 0.5)]
+        assert "far too small without tables=" in combine(results).notes[0]
+        assert not combine(results, tables=SampledTables(range(6), weight="weight", spread=5.0)).notes
+
     def test_tables_that_are_closer_than_independent_records_get_the_larger_error(self) -> None:
         """Systematic samples of one model hardly differ, so that nothing may be subtracted from their variance."""
         generator, n = np.random.default_rng(0), 400

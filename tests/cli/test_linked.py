@@ -216,6 +216,7 @@ def test_json_and_answers_without_intervals(model, capsys):
         (["households", "--how-many", "persons", "age=200.."], "but values are"),
         (["households", *CHILDREN, "--most", "0"], "most=0 is not valid"),
         (["households", *CHILDREN, "--most", "1", "--most", "2"], "one for each --how-many"),
+        (["region", "--most", "2"], "one for each --how-many"),
         (["households", "--having", "persons", "role=x"], "not one of its values"),
         (["region", "--given", "persons=many"], "a whole number, several, or a range"),
         (["region", "--given", "persons=9"], "leaves"),
@@ -343,13 +344,13 @@ def test_tables_without_names_are_refused(folder, capsys, monkeypatch, tables, m
 def test_a_table_is_not_written_outside_of_its_folder(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "other.yaml").write_text(
-        "tables: {../homes: {key: hid}, persons: {parent: ../homes, key: hid, at_most: 4, columns: "
+        "tables: {a/homes: {key: hid}, persons: {parent: a/homes, key: hid, at_most: 4, columns: "
         "{age: {type: integer, min: 0, max: 99}}}}"
     )
     arguments = ["--schema", "other.yaml", "--epsilon", "1", "--out", "out/"]
     code, _, err = run(capsys, "synthesize", "persons=persons.csv", *arguments)
     assert code == 1
-    assert "the name of table '../homes' cannot be that of a file" in err
+    assert "the name of table 'a/homes' cannot be that of a file" in err
     assert not (folder / "out").exists()
 
 

@@ -131,6 +131,11 @@ def test_tables_that_are_no_tree_are_refused(tables, match):
         LinkedDataset(tables)
 
 
+def test_names_of_tables_have_no_dot():
+    with pytest.raises(ArgumentError, match=r"tables='b\.c' is not valid: it must be names without a dot"):
+        LinkedDataset({"a": table(1, {}), "b.c": table(1, {}, "a", np.zeros(1, int), 1)})
+
+
 def test_a_table_needs_all_or_nothing_of_its_parent():
     with pytest.raises(ArgumentError, match="at_most"):
         table(1, {}, "a", np.zeros(1, int))

@@ -6,7 +6,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.data.frames import ReadingWarning
-from pgmest.errors import DataError
+from pgmest.errors import DataError, FileFormatError
 from pgmest.schema import Schema, draft
 
 ARRAY = np.random.default_rng(0).integers(0, 3, (200, 2))
@@ -42,6 +42,21 @@ def test_a_range_of_names_stays_one_of_integers(tmp_path):
     assert list(pg.Synthesizer.load(tmp_path / "model.npz").sample(5, seed=0).columns) == [0, 1]
     codes = pg.Dataset.from_frame(pd.DataFrame(ARRAY), {"0": 3, "1": 3}).codes
     assert (codes == ARRAY).all()
+
+
+def test_files_have_no_names_of_columns_outside_of_the_schema(tmp_path):
+    frame = pd.DataFrame(np.column_stack([ARRAY, ARRAY[:, 0]]), columns=[0, 1, 4711])
+    fitted(frame, [0, 1]).save(tmp_path / "model.npz")
+    assert pg.load(tmp_path / "model.npz").about["names"] == {"0": 0, "1": 1}
+
+
+@pytest.mark.parametrize("names", [3, ["0"], {"0": "x"}, {"0": True}, {"0": {}}], ids=str)
+def test_files_with_wrong_names_are_refused(tmp_path, names):
+    synthesizer = fitted(pd.DataFrame(ARRAY), [0, 1])
+    synthesizer.model_.describe(names=names)
+    synthesizer.save(tmp_path / "model.npz")
+    with pytest.raises(FileFormatError, match="wrong names of columns"):
+        pg.Synthesizer.load(tmp_path / "model.npz")
 
 
 def test_names_that_are_alike_as_texts_are_refused():

@@ -139,6 +139,43 @@ def test_an_empty_file_and_a_folder(examples: Path, tmp_path: Path, name: str) -
             READERS[name](tmp_path / name)
 
 
+RUN = ("runs", 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ((*RUN, "lengths", 1, "groups", 1), [0, 1, 0, 3]),  # a group of no code
+        ((*RUN, "lengths", 1, "groups", 1), [0, -1, 1, 2]),
+        ((*RUN, "lengths", 1, "groups", 1), [1, 0, 0, 1]),  # the last of those who are there is not the last one
+        ((*RUN, "lengths", 1, "groups", 1), [0, 0, 1, 2**40]),
+        ((*RUN, "lengths", 0, "cut"), 1e308),
+        ((*RUN, "lengths", 0, "stddev"), 1e308),
+        ((*RUN, "numbers", 0, "stddev"), 1e-300),
+        ((*RUN, "total"), 1e308),
+        ((*RUN, "above", 1, "query"), {"kind": "matrix", "rows": [[1e308, 0, 1, 0]]}),
+        ((*RUN, "above", 1, "query"), {"kind": "matrix", "rows": [[2**40, 0, 1, 0]]}),
+        ((*RUN, "above", 1, "query"), {"kind": "matrix", "rows": [[1, 0, 1, 0, 1]]}),  # of five values, not four
+        (
+            (*RUN, "above", 1, "query"),
+            {"kind": "kron", "factors": [["number of persons", {"kind": "matrix", "rows": [[1]]}]]},
+        ),
+    ],
+    ids=lambda value: "-".join(map(str, value[2:])) if isinstance(value, tuple) else "value",
+)
+def test_noisy_answers_of_linked_tables_that_make_no_sense(examples: Path, place: tuple[Any, ...], value: Any) -> None:
+    whole = members(examples / "linked.npz")
+    header = header_of(whole)
+    holder = header
+    for key in place[:-1]:
+        holder = holder[key]
+    assert place[-1] in holder or isinstance(holder, list)
+    holder[place[-1]] = value
+    write_members(examples / "linked-value.npz", with_header(whole, header))
+    with pytest.raises(FileFormatError, match="not a file of linked tables"):
+        pg.load(examples / "linked-value.npz")
+
+
 @pytest.mark.parametrize("name", ["measurements.json", "run.journal", *ARCHIVES])
 def test_a_newer_version_is_refused(examples: Path, name: str) -> None:
     path = examples / f"newer-{name}"

@@ -140,9 +140,11 @@ def test_lamp_makes_tables_that_join_and_states_what_it_protects():
 def test_a_file_gives_the_same_answers_and_tables(tmp_path):
     given = survey_of(100)
     given["persons"] = given["persons"].rename(columns={"age": 7})
+    given["persons"][4711] = 1
     text = SURVEY.replace("age: {", "7: {").replace("column: age", "column: '7'")
     fitted = pg.Synthesizer(epsilon=3.0, backend="simulation").fit(given, LinkedSchema.parse(text), seed=0)
     fitted.save(tmp_path / "survey.npz")
+    assert b"4711" not in (tmp_path / "survey.npz").read_bytes()  # a column that the schema does not have
     loaded = pg.Synthesizer.load(tmp_path / "survey.npz")
     children = pg.HowMany("persons", {"role": "child"}, most=2)
     questions: list[tuple[Any, dict[str, Any]]] = [
@@ -167,12 +169,15 @@ def test_a_file_gives_the_same_answers_and_tables(tmp_path):
 def test_files_without_a_schema_or_with_another_one_are_refused(tmp_path):
     fitted = pg.Synthesizer(epsilon=3.0, backend="simulation").fit(survey_of(20), SURVEY_SCHEMA, seed=0)
     made: Any = fitted.result_
+    described = dict(SURVEY_SCHEMA.description)
     other = SURVEY.replace("[head, child, other]", "[head, child]")
     for about, match in (
         ({}, "linked tables without a schema"),
         ({"schema": 3}, "does not fit its tables"),
         ({"schema": {"columns": {"a": {"type": "boolean"}}}}, "it describes a single table"),
         ({"schema": dict(LinkedSchema.parse(other).description)}, "but the schema describes"),
+        ({"schema": described, "names": []}, "wrong names of columns"),
+        ({"schema": described, "names": {"persons": {"7": "x"}}}, "wrong names of columns"),
     ):
         made.about.clear()
         made.describe(**about)

@@ -11,8 +11,9 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedTable
+from pgmest.measurements.checks import LARGEST_ANSWER, SMALLEST_STDDEV
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.families import MEMBER, OTHER, Families, Layout
 from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers
@@ -24,6 +25,10 @@ from pgmest.tables.hierarchy import Hierarchy
 
 Take = Callable[[int], np.ndarray]
 """A function that returns the next numbers of a member, this many."""
+
+LARGEST_ENTRY = 1e6
+"""The largest entry of a query on parents, and the largest length to which families are cut: queries that are measured
+have contrasts and sums, whose entries are at most 1, and lengths are at most those of the largest family."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,8 @@ class RunEntry:
         if int(parents[:, -1].sum()) != len(children):
             raise Unreadable("its families have other numbers of children than there are")
         families = Families(layout, parents, children)
+        for one in self.fields["above"]:
+            _check_entries(one["query"])
         above = tuple(map(_with_one_stddev, read_measurements(layout.domain, self.fields["above"], read)))
         lengths = tuple(self._lengths(one, read) for one in self.fields["lengths"])
         numbers = tuple(
@@ -101,8 +108,8 @@ class RunEntry:
             for one in self.fields["numbers"]
         )
         total, stddev = (number(self.fields, name) for name in ("total", "total_stddev"))
-        if min(total, stddev) < 0:
-            raise Unreadable("its number of families is negative")
+        if not (0 <= total <= LARGEST_ANSWER and 0 <= stddev <= LARGEST_ANSWER):
+            raise Unreadable("its number of families is no count")
         return FamilyModel(families, lengths, above, total, stddev, numbers)
 
     def _rows(self, take: Take, rows: int, names: Clique, absent: int) -> np.ndarray:
@@ -129,7 +136,9 @@ class RunEntry:
         for name, labels in zip(clique, groups, strict=True):
             if labels.shape != (self.domain[name],) or labels.dtype.kind != "i":
                 raise Unreadable(f"a length has no group for each code of {name}")
-            if labels.min() < 0 or labels.max() > labels[-1] or labels[-1] >= len(labels):
+            present = labels[: len(labels) - (self.layout.kind(name) in (MEMBER, OTHER))]
+            every = range(min(labels[-1] + 1, len(labels)))
+            if set(labels.tolist()) != set(every) or present.max() > present[-1]:
                 raise Unreadable(f"a length has wrong groups of {name}")
         return groups
 
@@ -177,8 +186,8 @@ def _shape(groups: tuple[np.ndarray, ...]) -> tuple[int, ...]:
 
 def _values(read: Take, shape: tuple[int, ...]) -> np.ndarray:
     values = read(math.prod(shape)).reshape(shape)
-    if not np.isfinite(values).all():
-        raise Unreadable("it has noisy answers that are not finite")
+    if not (np.abs(values) <= LARGEST_ANSWER).all():
+        raise Unreadable("it has noisy answers that are no counts")
     return values
 
 
@@ -191,13 +200,24 @@ def _count(fields: Mapping[str, Any], name: str) -> int:
 
 def _positive(fields: Mapping[str, Any], name: str) -> float:
     value = number(fields, name)
-    if value <= 0:
+    if not SMALLEST_STDDEV <= value <= LARGEST_ANSWER:
         raise Unreadable(f"its {name} is {value!r}, not a positive number")
     return value
 
 
 def _cut(fields: Mapping[str, Any]) -> float:
     value = number(fields, "cut")
-    if value < 0:
-        raise Unreadable(f"its cut is {value!r}, which is negative")
+    if not 0 <= value <= LARGEST_ENTRY:
+        raise Unreadable(f"its cut is {value!r}, which is no length")
     return value
+
+
+def _check_entries(query: Any) -> None:
+    """Raise Unreadable if a number in the description of a query is larger than any that is measured."""
+    waiting = [query]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, int | float) and not abs(value) <= LARGEST_ENTRY:
+            raise Unreadable(f"a measured query has the entry {value!r}")

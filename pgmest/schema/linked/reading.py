@@ -33,6 +33,9 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
         fields["tables"].fail("must describe at least two tables; a schema of a single one has columns: instead.")
     if "" in described:
         described[""].called("a table").fail("must have a name.")
+    for name in described:
+        if "." in name:
+            described[name].called(f"table '{name}'").fail("must have no dot in its name, as TABLE.COLUMN is a column.")
     named = {name: inner.called(f"table '{name}'") for name, inner in described.items()}
     read = {name: inner.fields(FIELDS) for name, inner in named.items()}
     parents = {name: one["parent"].text() if "parent" in one else None for name, one in read.items()}

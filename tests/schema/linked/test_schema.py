@@ -114,6 +114,7 @@ CHANGES = [
     ("tables:\n", "columns: {}\ntables:\n", "unknown key 'columns'"),
     ("tables:\n", "unit: {column: hid, at_most: 3}\ntables:\n", "must be the name of the table"),
     ("  households:\n", "  '':\n", "a table must have a name"),
+    ("  households:\n", "  house.holds:\n", "table 'house.holds' must have no dot in its name"),
     ("tables:\n", "unit: people\ntables:\n", "must be one of households, persons"),
 ]
 
