@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MEASURES = ("count", "share", "mean")
 """The choices of --measure."""
+INTERVALS = ("auto", "errors", "none")
+"""The choices of --interval for linked tables."""
 UNITS = ("how_many", "most", "having")
 """The options for questions about whole rows of the root."""
 
@@ -138,6 +140,8 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
     for name in ("codes", "weighted"):
         if getattr(options, name):
             raise ArgumentError(f"--{name} is for the model of a single table: leave it out.")
+    if options.interval not in INTERVALS:
+        raise ArgumentError.of("--interval", options.interval, f"one of {listed(INTERVALS)} for linked tables")
     fit = _fit(options, model)
     given: dict[Any, Any] = read_conditions("--given", options.given or ())
     for name, value in given.items():
@@ -159,6 +163,8 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
         asked: list[Any] = [*numbers, *names] if options.measure == "mean" else [*names, *numbers]
         if not asked and table is None:
             raise ArgumentError.of("CLIQUE", text, "attributes, or a table whose rows are counted")
+        if not asked and options.measure == "share":
+            raise ArgumentError(f"'{text}' is all of what is given, so its share is 1: name attributes, or --how-many.")
         kind = {"level": options.level, "kind": options.interval if intervals else "auto", "about": "table"}
         frame = _asked(fit, text, (asked, given, table, options.measure, kind))
         answers.append(LinkedAnswer.of(frame, options.measure, options.level, intervals))
@@ -166,10 +172,14 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
 
 
 def _asked(fit: LinkedFit, text: str, question: tuple[Any, ...]) -> Any:
-    """Return the answer to a question; of a name that is nearly that of a table, an error that says so."""
+    """Return the answer to a question; of what is no table, or nearly one, an error that says so."""
     try:
         return fit.interval(*question)
     except UnknownAttributeError as error:
+        table, colon, _ = text.partition(":")
+        if question[2] is None and colon and not text.lstrip().startswith("[") and not {",", "."} & set(table):
+            tables = listed(fit.made.counted)
+            raise ArgumentError.of("TABLE", table, f"one of {tables}, or part of an attribute's name") from None
         near = difflib.get_close_matches(text.partition(":")[0], fit.schema.tables, n=1)
         if near and near[0] not in text:
             raise ArgumentError(f"{error} '{near[0]}' is a table, whose rows '{near[0]}' counts.") from None
@@ -198,9 +208,6 @@ def _table_and_names(text: str, tables: Sequence[str]) -> tuple[str | None, tupl
     found = [name for name in tables if text.startswith(f"{name}:")]
     table = max(found, key=len, default=None)
     rest = text if table is None else text[len(table) + 1 :]
-    first, colon, _ = rest.partition(":")
-    if table is None and colon and not rest.lstrip().startswith("[") and "," not in first and "." not in first:
-        raise ArgumentError.of("TABLE", first, f"one of {listed(tables)}, or a JSON list of attributes")
     return table, clique_of(rest) if rest.strip() else ()
 
 

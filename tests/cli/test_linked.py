@@ -220,7 +220,9 @@ def test_json_and_answers_without_intervals(model, capsys):
         (["households", "--having", "persons", "role=x"], "not one of its values"),
         (["region", "--given", "persons=many"], "a whole number, several, or a range"),
         (["region", "--given", "persons=9"], "leaves"),
-        (["region", *CHILDREN, "--interval", "bounds"], "for questions about whole rows"),
+        (["region", *CHILDREN, "--interval", "bounds"], "one of auto, errors, none for linked tables"),
+        (["households", "--having", *CHILDREN[1:], "--measure", "share"], "so its share is 1"),
+        (["per:son"], "TABLE='per' is not valid"),
         (["region", "--codes"], "--codes is for the model of a single table"),
         (["region", "--weighted"], "--weighted is for the model of a single table"),
         (["region", "--level", "2"], "a number between 0 and 1"),
@@ -244,6 +246,33 @@ def test_a_single_table_has_no_such_questions(tmp_path, capsys):
     code, _, err = run(capsys, "sample", path, "--out", f"{tmp_path}/new/")
     assert code == 1
     assert "a folder is for linked tables" in " ".join(err.split())
+
+
+def test_names_with_the_signs_of_the_notation(tmp_path, capsys):
+    homes = pd.DataFrame({"hid": range(40), "x:y": ["N,1", "S=2"] * 20})
+    people = pd.DataFrame({"hid": list(range(40)) * 2, "ro,le": ["a:b", "c"] * 40})
+    schema = pg.Schema.from_dict(
+        {
+            "tables": {
+                "a:b": {"key": "hid", "columns": {"x:y": {"type": "categorical", "values": ["N,1"], "other": "S=2"}}},
+                "persons": {
+                    "parent": "a:b",
+                    "key": "hid",
+                    "at_most": 3,
+                    "columns": {"ro,le": {"type": "categorical", "values": ["a:b", "c"], "outside": "clip"}},
+                },
+            }
+        }
+    )
+    made = pg.Synthesizer(epsilon=9.0, backend="simulation").fit({"a:b": homes, "persons": people}, schema, seed=0)
+    made.save(tmp_path / "signs.npz")
+    loaded = tmp_path / "signs.npz"
+    regions = asked(capsys, loaded, "x:y")["count"].tolist()
+    assert regions == asked(capsys, loaded, "a:b:x:y")["count"].tolist()
+    assert regions == asked(capsys, loaded, '["x:y"]')["count"].tolist()
+    assert regions[0] == asked(capsys, loaded, "a:b", "--given", 'x:y=["N,1"]')["count"][0]
+    assert asked(capsys, loaded, 'persons:["ro,le"]')["ro,le"].tolist() == ["a:b", "c"]
+    assert next(iter(asked(capsys, loaded, "a:b", "--how-many", "persons", "ro,le=a:b"))).endswith("with ro,le=a:b")
 
 
 def test_a_file_of_linked_tables_can_be_sampled_and_described(model, tmp_path, capsys):

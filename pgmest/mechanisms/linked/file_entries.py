@@ -46,6 +46,11 @@ class TableEntry:
         return cls(fields, _domain(fields), _count(fields, "rows"))
 
     @property
+    def at_most(self) -> int:
+        """The most rows of one parent row; 0 for the root."""
+        return 0 if self.fields["parent"] is None else _count(self.fields, "at_most")
+
+    @property
     def codes(self) -> int:
         """The number of its codes."""
         return self.rows * len(self.domain)
@@ -56,7 +61,7 @@ class TableEntry:
         if self.fields["parent"] is None:
             return LinkedTable(data)
         order = {"ordered": self.fields["ordered"], "order_by": self.fields["order_by"]}
-        return LinkedTable(data, self.fields["parent"], members["rows"](self.rows), self.fields["at_most"], **order)
+        return LinkedTable(data, self.fields["parent"], members["rows"](self.rows), self.at_most, **order)
 
 
 @dataclass(frozen=True)

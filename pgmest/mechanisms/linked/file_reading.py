@@ -48,8 +48,9 @@ def _read(archive: zipfile.ZipFile) -> LinkedModel:
         tables = [TableEntry.of(entry) for entry in fields["tables"]]
         runs = [RunEntry.of(entry) for entry in fields["runs"]]
         sizes = [size for one in (*tables, *runs) for size in one.domain.shape]
-        if sum(sizes) > MOST_VALUES:
-            raise Unreadable(f"its attributes have {sum(sizes):,} values, more than {MOST_VALUES:,}")
+        values = sum(sizes) + sum(one.at_most for one in tables)
+        if values > MOST_VALUES:
+            raise Unreadable(f"its attributes and numbers of rows have {values:,} values, more than {MOST_VALUES:,}")
         taken = {
             "codes": (code_type(max([1, *sizes])), sum(one.codes for one in (*tables, *runs))),
             "rows": (np.int64, sum(one.rows for one in tables if one.fields["parent"] is not None)),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pgmest.data.linked import tree_order
 from pgmest.data.linked_rules import Older, Rule
 from pgmest.errors import DataError, listed
+from pgmest.schema.code_book import with_code_books
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Grid
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
@@ -27,6 +28,7 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
     Raises:
         SchemaError: it is no such schema.
     """
+    node = _with_code_books(node)
     fields = node.fields(("tables", "unit", "drafted_from_private_data"), ("tables",))
     described = fields["tables"].mapping("a mapping of the names of tables to what they hold")
     if len(described) < 2:
@@ -55,6 +57,15 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
 
 
 SCHEMA_OF_TABLES.append(read_linked)
+
+
+def _with_code_books(node: SchemaNode) -> SchemaNode:
+    """Return a schema of linked tables in which each list that is in a file has its values; see `with_code_books`."""
+    tables = node.value.get("tables") if isinstance(node.value, dict) else None
+    if tables is None or not isinstance(tables.value, dict):
+        return node
+    read = {name: with_code_books(inner) for name, inner in tables.value.items()}
+    return replace(node, value={**node.value, "tables": replace(tables, value=read)})
 
 
 def _is_text(node: SchemaNode, tables: Sequence[str]) -> bool:

@@ -165,3 +165,21 @@ def test_keys_that_cannot_be_numbered_are_refused():
 def test_a_single_table_needs_no_tables():
     with pytest.raises(SchemaError, match="at least two tables"):
         LinkedSchema.parse("tables: {a: {key: b, columns: {c: {type: boolean}}}}")
+
+
+def test_lists_of_values_in_files_are_part_of_the_description(tmp_path):
+    (tmp_path / "codes.csv").write_text("code,chapter\nA1,A\nA2,A\nB1,B\n")
+    (tmp_path / "hospital.yaml").write_text("""
+tables:
+  patients: {key: id}
+  visits:
+    parent: patients
+    key: id
+    at_most: 3
+    columns: {code: {type: categorical, values: {file: codes.csv, column: code, levels: [chapter]}, outside: clip}}
+""")
+    schema = LinkedSchema.load(tmp_path / "hospital.yaml")
+    (tmp_path / "codes.csv").unlink()
+    copy = LinkedSchema.from_dict(schema.description).parts["visits"].schema
+    assert copy.labels("code") == ["A1", "A2", "B1"]
+    assert copy.labels("code@chapter") == ["A", "B"]
