@@ -366,7 +366,7 @@ def _measurement(domain: Domain, entry: dict[str, Any], values: np.ndarray, stdd
         spec, query, sizes = entry["query"], None, domain.project(clique)
         if spec is not None:
             query = decode_query(spec, sizes, sizes.size(), len(values), lambda value: value)
-            check_fit(sizes, query, values.shape)
+            check_fit(sizes, query, sizes.shape)
         elif len(values) != sizes.size():
             raise Unreadable("a measurement has another number of answers than its table has cells")
         return LinearMeasurement(values, clique, stddev, query, entry["noise"])
