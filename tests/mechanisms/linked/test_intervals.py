@@ -194,7 +194,7 @@ def test_pairs_are_counted_in_both_orders_and_no_more_of_them_than_fit(
 
 def test_intervals_hold_for_all_levels() -> None:
     held: dict[str, list[float]] = {"households": [], "persons": [], "pairs of persons": []}
-    for seed in range(5):
+    for seed in range(3):
         linked = _dependent(seed)
         answers = fitted(linked, 2.0, seed + 10)
         for table in held:
