@@ -151,7 +151,15 @@ class TreeOrder:
         return Kron({name: self._moved(name, factor, self.places) for name, factor in factors.items()})
 
     def answered(self, measurement: LinearMeasurement) -> LinearMeasurement:
-        """Return a measurement whose query was that of `asked` as one about ordered codes."""
+        """Return a measurement whose query was that of `asked` as one about ordered codes.
+
+        The query for all codes of an attribute in another order is that for its codes, with the answers in this order.
+        """
+        codes = _codes_of(measurement)
+        if codes is not None and measurement.noisy:
+            place = codes[self.order(*measurement.clique)]
+            stddev = measurement.stddev if np.ndim(measurement.stddev) == 0 else np.asarray(measurement.stddev)[place]
+            return replace(measurement, values=measurement.values[place], stddev=stddev, query=None)
         if not set(self.orders).intersection(measurement.clique):
             return measurement
         factors = measurement.query.factors if isinstance(measurement.query, Kron) else {}
@@ -301,6 +309,13 @@ class OrderedTables:
         return [
             Factor(table.domain, self.order.table(table.values, c)) for c, table in zip(cliques, tables, strict=True)
         ]
+
+
+def _codes_of(measurement: LinearMeasurement) -> np.ndarray | None:
+    """Return the place of each code among answers about all codes of an attribute in another order, or None."""
+    query = measurement.query
+    factor = query.matrices[0] if isinstance(query, Kron) and len(query.matrices) == 1 else query
+    return factor.groups if isinstance(factor, Grouping) and factor.rows == factor.cells else None
 
 
 def _reordered(demand: WorkloadDemand, orders: Mapping[str, np.ndarray]) -> WorkloadDemand:

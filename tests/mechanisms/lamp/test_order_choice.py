@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest.mechanisms.lamp.collected_evidence import evidence_of
 from pgmest.mechanisms.lamp.tree_order import TreeOrder
 from pgmest.privacy.payment import Payment
 from pgmest.privacy.transcript import Witness
@@ -130,3 +131,18 @@ def test_orders_of_the_list_and_of_the_tree_are_inverse():
 def _by_first(groups: np.ndarray) -> np.ndarray:
     seen: dict[int, int] = {}
     return np.array([seen.setdefault(group, len(seen)) for group in groups.tolist()])
+
+
+@pytest.mark.parametrize("last", [0, CODES - 1])
+def test_counts_asked_in_the_order_of_the_tree_are_read_in_that_of_the_list(last: int):
+    """The last place of the tree is that of the last code of the list, or of another."""
+    branches = np.where(np.arange(CODES) == last, 9, RANDOM)
+    data = records(branches)
+    order, curator = TreeOrder.of(data.domain), pg.privacy.Curator(data, pg.privacy.Rho(1e4), backend="simulation")
+    assert order.orders["code"][-1] == last or last == 0
+    order.curator(curator).measure_all([("code",)], curator.budget, weights=[1.0], queries=[None])
+    for own in (order, order.listed({"code"})):
+        found = evidence_of(own.curator(curator))
+        assert np.allclose(found.counts("code"), data.project(("code",)).values[own.order("code")], atol=1)
+        assert found.noisy.keys() == {"code"}
+        assert found.ranges == {}
