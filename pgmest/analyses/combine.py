@@ -242,11 +242,14 @@ def _note_of_equal_tables(
     """
     uncertain = variances.max(axis=0) > 0
     same = estimates.var(axis=0) <= ROUNDING * np.square(estimates).mean(axis=0)
+    advice = f"weight each row by the column '{weight}', in which alone the tables differ"
     if weight is not None and same.all():
-        advice = f"weight each row by the column '{weight}', in which alone the tables differ"
         if uncertain.any():
             raise ArgumentError(f"the estimates of all tables are equal: {advice}.")
         return [f"the estimates of all tables are equal: unless they are so for any weights, {advice}."]
+    if weight is not None and (same & uncertain).any():
+        which = f"{int((same & uncertain).sum())} of {same.size} components"
+        return [f"the estimates of {which} are equal in all tables: unless they are so for any weights, {advice}."]
     if len(estimates) < 2 or not uncertain.any() or (uncertain & ~same).any():
         return []
     if rule == "multiple_imputation":

@@ -295,7 +295,7 @@ def _ledger_json(ledgers: Mapping[str, Any]) -> Any:
 
 # -- sample -----------------------------------------------------------------------------------------------------------
 
-FLAT_DRAWS = ("codes", "given", "expanded", "tables", "attributes")
+FLAT_DRAWS = ("schema", "codes", "given", "expanded", "tables", "attributes")
 """The options of `pgmest sample` that linked tables do not have."""
 
 

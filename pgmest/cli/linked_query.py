@@ -18,7 +18,7 @@ from pgmest.cli.cliques import clique_of
 from pgmest.cli.command import Add, count
 from pgmest.cli.given import read_conditions
 from pgmest.cli.streams import write_text
-from pgmest.errors import ArgumentError, UnknownAttributeError, listed
+from pgmest.errors import ArgumentError, SchemaError, UnknownAttributeError, listed
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.linked.linked_model import LinkedModel
@@ -189,12 +189,19 @@ def _asked(fit: LinkedFit, text: str, question: tuple[Any, ...]) -> Any:
 def _fit(options: argparse.Namespace, model: LinkedModel) -> LinkedFit:
     """Return the tables of a file with their schema: that of --schema, or the file's own."""
     from pgmest.schema import LinkedSchema, Schema
+    from pgmest.schema.linked.decoding import check_fits
     from pgmest.synthesizer.linked import LinkedFit
 
     if options.schema is not None:
         schema = Schema.load(options.schema)
         if not isinstance(schema, LinkedSchema):
             raise ArgumentError.of("--schema", options.schema, "the schema of the linked tables, with tables:")
+        try:
+            check_fits(schema, model.model)
+        except SchemaError as error:
+            raise ArgumentError(
+                f"--schema: {options.schema} is not the schema of {options.model}, as {error}"
+            ) from None
         model.describe(schema=dict(schema.description))
     elif "schema" not in model.about:
         raise ArgumentError(f"{options.model} has no schema, so that no value has a name: give --schema FILE.")

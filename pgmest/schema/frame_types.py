@@ -2,9 +2,9 @@
 
     frame: {library: pandas, columns: {age: Int64, sex: {type: category}, height: float32, born: "datetime64[ns, UTC]"}}
 
-The types of a table are public, as its names are. Two properties of them are not kept, since a library may have read
-them from the records: the levels of a category, which are those that the schema lists, and the choice of pandas between
-int64 and float64, which gaps decide.
+The types of a table are public, as its names are. Three properties of them are not kept, since a library may have read
+them from the records: the levels of a category, which are those that the schema lists, and the choices of pandas that
+gaps decide, between int64 and float64, and between bool and object for a boolean column.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgmest.data.chunked_reader import column_names
 from pgmest.data.frames import table_types
 from pgmest.data.names import pandas_names, with_text_names
 from pgmest.data.table_file import TableFile, is_file
-from pgmest.schema.categorical import Categorical, written
+from pgmest.schema.categorical import Boolean, Categorical, written
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import text_of
 
@@ -57,6 +57,10 @@ class ColumnType:
         extra = {"ordered": self.ordered, "of": self.of, "levels": list(self.levels)}
         kept = {key: value for key, value in extra.items() if value}
         return {"type": self.name, **kept} if kept else self.name
+
+
+TRUTH_OR_GAPS = (ColumnType("bool"), ColumnType("object"))
+"""The types of truth values in pandas: gaps turn the one into the other, and the schema says whether there are gaps."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,9 @@ class FrameTypes:
             names = column_names(schema.table_file(table))
             return cls("pandas", {name: None for name in names if name in named})
         found = _types(frame, library)
+        if library == "pandas":
+            truth = {column.name for column in schema.described if isinstance(column, Boolean)}
+            found |= {name: None for name, kind in found.items() if name in truth and kind in TRUTH_OR_GAPS}
         kept = {name: _public(kind, described.get(name)) for name, kind in found.items() if name in named}
         return cls(library, kept)
 

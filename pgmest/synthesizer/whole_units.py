@@ -116,7 +116,7 @@ class WholeUnits:
         every = [self.attribute(one) for one in attributes]
         names = [one.name for one in every]
         if len(set(names)) < len(names):
-            raise DuplicateAttributeError.of(names, "the question: give each HowMany a name=")
+            raise DuplicateAttributeError.of(names, "the question")
         weights = np.ones(len(self.linked))
         for one, value in given.items():
             weights = weights * self.attribute(one).weights(value)

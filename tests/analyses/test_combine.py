@@ -190,6 +190,11 @@ class TestResultsThatDoNotCarryIt:
         assert found.stddev == pytest.approx(np.sqrt(0.5))
         assert combine([(0.3, 0.0)] * 6).notes == ()
 
+    def test_a_part_without_weights_is_told(self) -> None:
+        tables = SampledTables(range(6), weight="weight", spread=5.0)
+        results = [(np.array([one, 0.3]), np.ones(2)) for one in (0.3, 0.4, 0.5, 0.3, 0.4, 0.5)]
+        assert "1 of 2 components are equal in all tables" in combine(results, tables=tables).notes[0]
+
     def test_results_without_variances_may_be_of_tables_with_weights(self) -> None:
         results = [(one, 0.0) for one in (0.3, 0.4, 0.5, 0.3, 0.4, 0.5)]
         assert "far too small without tables=" in combine(results).notes[0]

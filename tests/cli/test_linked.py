@@ -217,6 +217,7 @@ def test_json_and_answers_without_intervals(model, capsys):
         (["households", *CHILDREN, "--most", "0"], "most=0 is not valid"),
         (["households", *CHILDREN, "--most", "1", "--most", "2"], "one for each --how-many"),
         (["region", "--most", "2"], "one for each --how-many"),
+        (["region", *CHILDREN, *CHILDREN], "the question names number of persons with role=child more than once"),
         (["households", "--having", "persons", "role=x"], "not one of its values"),
         (["region", "--given", "persons=many"], "a whole number, several, or a range"),
         (["region", "--given", "persons=9"], "leaves"),
@@ -288,6 +289,12 @@ def test_a_file_of_linked_tables_can_be_sampled_and_described(model, tmp_path, c
     assert "a folder, such as synthetic/" in err
     code, _, err = run(capsys, "sample", model, "--out", f"{out}2/", "--given", "region=N")
     assert "--given is for the model of a single table" in err
+    (tmp_path / "flat.yaml").write_text("columns: {a: {type: boolean}}")
+    (tmp_path / "other.yaml").write_text(SURVEY.replace("[head, child, other]", "[head, child]"))
+    code, _, err = run(capsys, "sample", model, "--out", f"{out}2/", "--schema", tmp_path / "flat.yaml")
+    assert "--schema is for the model of a single table" in err
+    code, _, err = run(capsys, "query", model, "region", "--schema", tmp_path / "other.yaml")
+    assert "other.yaml is not the schema of " in err
     code, text, _ = run(capsys, "info", model)
     assert "pairs of persons: " in text
     assert "households.region (2)" in text

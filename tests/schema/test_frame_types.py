@@ -263,6 +263,11 @@ def test_gaps_of_pandas_are_not_shown():
     schema = Schema.from_dict({"columns": {"c": gaps(INTEGER), "d": gaps(DIGITS), "e": gaps(FLAG)}})
     full = pd.DataFrame({name: [0, 1] for name in "cde"})
     assert schema.typed(full).description == schema.typed(full.astype("float64")).description
+    truth = Schema.from_dict({"columns": {"a": {"type": "boolean", "missing": True}}})
+    full, with_gap = (pd.DataFrame({"a": pd.Series(values)}) for values in ([True, False], [True, None]))
+    assert with_gap["a"].dtype == object
+    assert truth.typed(full).description == truth.typed(with_gap).description
+    assert truth.typed(full.astype("boolean")).description != truth.typed(full).description
 
 
 def test_rounding_breaks_no_order_and_no_sum():

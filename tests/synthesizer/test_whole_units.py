@@ -389,7 +389,8 @@ def test_sets_of_tables_differ_in_their_weights(fitted: pg.Synthesizer) -> None:
     joined, asked = combine(results, tables=sets), fitted.interval(workers, measure="mean")
     assert float(joined.estimate) == pytest.approx(asked["mean"][0], abs=0.01)
     low, high = joined.interval()
-    assert float(high - low) == pytest.approx(asked["high"][0] - asked["low"][0], rel=0.3)
+    wider = float(high - low) / (asked["high"][0] - asked["low"][0])
+    assert 0.8 < wider < 1.7  # each weight varies by itself, too, for units of which there is no row
     again = fitted.sample_tables(60, seed=0)
     assert again[7]["persons"].equals(sets[7]["persons"])
 
