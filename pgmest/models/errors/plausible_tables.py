@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 
-from pgmest.models.errors.plausible_kernels import fit_sums
-
 FIT_ROUNDS, STEPS = 4, 3
 """The rounds of fitting to the margins of a table, and the steps of Newton's method for the sums along each axis. One
 step would not do: where few counts are above 0, it may go too far, and the next rounds with it."""
@@ -50,6 +48,8 @@ def _fitted(tables: np.ndarray, margins: list[np.ndarray]) -> np.ndarray:
     They are $\max(t - v \sum_a \lambda_a, 0)$ with the variances v of cells, and with one multiplier for each sum along
     an axis a. In turn, the multipliers of each axis are fitted by Newton's method.
     """
+    from pgmest.models.errors.plausible_kernels import fit_sums  # imported late: it loads numba
+
     spread = np.mean(np.square(tables - tables.mean(axis=0)), axis=0)
     spread = np.maximum(spread / max(float(spread.mean()), 1e-300), LEAST)
     shape, left = tables.shape, tables.copy()
