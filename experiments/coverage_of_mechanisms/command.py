@@ -39,7 +39,7 @@ ROWS = FITS.with_name("rows")
 OF_RECORDS = (COMBINED, NAIVE)
 """The classes of regressions of released records."""
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-SEEDS = 1
+SEEDS = 3
 EPSILON_OF_FIGURE = 1.0
 """The budget whose intervals are judged at several levels with the first seed, for the figure."""
 

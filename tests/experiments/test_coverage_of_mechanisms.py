@@ -164,7 +164,7 @@ def test_rows_that_were_judged_before_the_last_change_are_named(tmp_path):
     for rows, told in (([today], False), ([today, _row("fire", 0.95, 100, 1.0, version=LEAST_VERSION)], True)):
         write(pd.DataFrame(rows), tmp_path)
         text = (tmp_path / "coverage_mechanisms.md").read_text()
-        assert ("1 run were judged" in text) == ("1 run of MST at 1, " in text) == told
+        assert ("1 run were judged" in text) == ("1 run of MST at 1 as they were before" in text) == told
 
 
 def test_runs_of_earlier_intervals_are_judged_again(monkeypatch):
