@@ -1,6 +1,6 @@
 """python -m experiments.households.analyses [--only PATTERN] [--fresh] [--report] [--workers N]: weighted analyses.
 
-LinkedLAMP on four generated tables of households and on three others, at four budgets and three seeds. Then means,
+LinkedLAMP on four generated tables of households and on three others, at four budgets and two seeds. Then means,
 shares and regression slopes of households and of persons, drawn at random, are computed on the synthetic tables with 20
 sets of weights and joined by `combine`; beside them stand the intervals that an analyst would give of the synthetic
 tables alone. Earlier runs are reused (`experiments.kept_runs`). The tables go to
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.households.coverage import EPSILONS, RESULTS, SEEDS, held_and_width
+from experiments.households.coverage import EPSILONS, RESULTS, held_and_width
 from experiments.households.designs import DELTA
 from experiments.households.tables import NAMES, as_linked, load
 from experiments.households.whole import WholeRun
@@ -38,8 +38,8 @@ KINDS = {
     "person slope": "the slope of that on a code of the same person, on their number, or on a code of the household",
 }
 """The classes of analyses. A kind of person is a value, a range or a set of values of one attribute or of two."""
-ASKED, SETS = 40, 20
-"""The number of analyses of a class that are drawn, and of sets of weights."""
+ASKED, SETS, SEEDS = 40, 20, 2
+"""The number of analyses of a class that are drawn, of sets of weights, and of seeds."""
 SHARES = (0.01, 0.99)
 """The true shares that analyses are about."""
 HEAD = """# Linked tables: analyses with sets of weights
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.households.analyses", description=__doc__)
     add_options(parser, "few-1-*")
     options = parser.parse_args()
-    runs = [WholeRun(t, e, s) for s in SEEDS for t in (*WORLDS, *NAMES) for e in EPSILONS]
+    runs = [WholeRun(t, e, s) for s in range(SEEDS) for t in (*WORLDS, *NAMES) for e in EPSILONS]
     for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measure, options.workers):
         held = ", ".join(f"{row[f'{kind}, held']:.2f} ({row[f'{kind}, alone']:.2f})" for kind in KINDS)
         print(f"{row['table']} at {row['epsilon']:g}: {held}", flush=True)

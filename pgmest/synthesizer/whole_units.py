@@ -243,7 +243,7 @@ class WholeUnits:
         for name, weights in read_given(self.schema.parts[asked.table].schema, asked.given).weights.items():
             counted &= generator.random(data.records) < weights[data.column(name)]  # parts of bins are drawn
         numbers = np.bincount(self.linked.units(asked.table), counted, len(self.linked)).astype(np.int64)
-        most = max(int(numbers.max(initial=0)), 1) if asked.most is None else asked.most
+        most = max(int(numbers.max(initial=0)), 1) if asked.most is None else min(asked.most, MOST_CELLS)
         labels = [str(number) for number in range(most + 1)]
         if asked.most is not None:
             labels[-1] += "+"
