@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgmest.cli.main import COMMANDS
+from pgmest.cli.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -17,28 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgmest._base.stages import begun
-from pgmest.cli.audit import AUDIT
-from pgmest.cli.check import CHECK
 from pgmest.cli.command import make_parser, say
-from pgmest.cli.compare import COMPARE
-from pgmest.cli.disclose import DISCLOSE
-from pgmest.cli.estimate import ESTIMATE, MEASURE
-from pgmest.cli.info import INFO
-from pgmest.cli.ledger import LEDGER
+from pgmest.cli.commands import commands_of
 from pgmest.cli.paths import check_files
-from pgmest.cli.plan import PLAN
-from pgmest.cli.query import QUERY, SAMPLE
-from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
-from pgmest.cli.warm_up import WARM_UP
 from pgmest.data.frames import ReadingWarning
 from pgmest.errors import PgmestError
 from pgmest.mechanisms.notices import UnusedWorkloadWarning, WeakPromiseWarning
-
-ALL = (
-    *(SYNTHESIZE, SCHEMA, CHECK, PLAN, ESTIMATE, INFO, QUERY, SAMPLE),
-    *(DISCLOSE, COMPARE, AUDIT, LEDGER, MEASURE, WARM_UP),
-)
-COMMANDS = {command.name: command for command in ALL}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal keeps its encoding; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    options, code = make_parser(COMMANDS.values()).parse_args(arguments), 0
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options, code = make_parser(commands_of(words)).parse_args(words), 0
     try:
         with _ended_by_sigterm(), begun(f"pgmest {options.command}"):
             check_files(options)

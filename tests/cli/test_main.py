@@ -14,7 +14,8 @@ import pytest
 
 import pgmest as pg
 from pgmest.cli.command import make_parser
-from pgmest.cli.main import COMMANDS, main
+from pgmest.cli.commands import COMMANDS
+from pgmest.cli.main import main
 
 DOMAIN = {"age": 5, "sex": 2, "city, state": 3}
 CLIQUES = ["age,sex", '["sex", "city, state"]']

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pgmest.cli.command import make_parser
-from pgmest.cli.main import COMMANDS, main
+from pgmest.cli.commands import COMMANDS
+from pgmest.cli.main import main
 from pgmest.cli.paths import ContinuedFile, InputFile, OutputFile, check_files
 from pgmest.errors import ArgumentError
 

@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 import pgmest as pg
-from pgmest.cli.main import COMMANDS
+from pgmest.cli.commands import COMMANDS
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import Transformed
 from pgmest.privacy import ApproxDP, Epsilon, Ledger, Rho
