@@ -14,8 +14,10 @@ from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
+from pgmest.mechanisms.lamp.shrinkage import ipf_two_way
 from pgmest.mechanisms.linked.chains import Chains
 from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.reweighting import child_counts
 from pgmest.mechanisms.linked.rounds import LinkedEvidence
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.search import FamilySearch, Target, without_absent
@@ -24,6 +26,8 @@ from pgmest.tables.domain import Clique
 
 UNMEASURED = 8.0
 """The variance of tables that were not measured, but come from the model of one child, over the usual variance."""
+LEAST = 1e-3
+"""The smallest number of children with a code, relative to the mean of all codes, and in children."""
 LEAST_WEIGHTED, MOST_WEIGHTED = 20_000, 1_000_000
 """The least and the largest number of weighted records of one child with its family."""
 
@@ -81,7 +85,7 @@ class Assembly:
             drawn = systematic(weighted.weights / weighted.weights.sum(), count, generator)
             records = weighted.take(generator.permutation(np.repeat(np.arange(len(drawn)), drawn)))
         families = self.rules.repaired(self._dealt(records, generator), generator)
-        targets = self._targets(evidence, weighted, families, before)
+        targets = self._targets(linked, evidence, weighted, families, before)
         if self.layout.ordered and self.layout.others:
             counts = {name: evidence.counts(name) for name in (*self.layout.members, *self.layout.others)}
             chains = Chains.of(self.layout, targets, counts)
@@ -94,7 +98,7 @@ class Assembly:
     ) -> Families:
         """Return families changed until they meet all tables, as they follow from these families themselves."""
         linked.families = families
-        targets = self._targets(linked.evidence(), None, families, families)
+        targets = self._targets(linked, linked.evidence(), None, families, families)
         search = FamilySearch.of(families, targets, self.rules, generator, linked.number_targets(families))
         return search.run(effort.rounds, effort.exchanges)
 
@@ -129,14 +133,23 @@ class Assembly:
         return Families(layout, parents, children)
 
     def _targets(
-        self, evidence: Evidence, weighted: Dataset | None, families: Families, before: Families
+        self,
+        linked: LinkedEvidence,
+        evidence: Evidence,
+        weighted: Dataset | None,
+        families: Families,
+        before: Families,
     ) -> Mapping[Clique, Target]:
-        """Return the measured tables with attributes of children, and the weighted records' tables of the others."""
+        """Return the measured tables with attributes of children, and the weighted records' tables of the others.
+
+        Those of one child get the counts of codes that all answers imply (`child_counts`).
+        """
         layout, found = self.layout, {}
         scale = len(families.sizes) / evidence.total
         sizes = families.sizes
         pairs = (sizes[sizes > 0] - 1) / sizes[sizes > 0] if layout.ordered else sizes > 1
         several = float(pairs.sum())
+        sides = _sides(linked, families, before)
         evidence = cross_fitted(evidence, self.max_megabytes)
         for place, answer in enumerate(evidence.answers):
             clique = answer.clique
@@ -151,14 +164,15 @@ class Assembly:
                 found[clique] = Target(table, answer.noise() ** 2 * scale**2)
                 continue
             counts, ratio = counts_from_averages(table, clique, families, before)
-            found[clique] = Target(counts, (answer.noise() * scale * ratio) ** 2)
+            found[clique] = Target(_with_sides(counts, clique, sides), (answer.noise() * scale * ratio) ** 2)
         usual = float(np.median([target.variance for target in found.values()])) if found else 0.0
         others = [pair for pair in _pairs_of_one_child(layout) if pair not in found]
         if weighted is None:
             return found | {pair: Target(families.counts(pair) * 1.0, UNMEASURED * usual) for pair in others}
         for pair, factor in zip(others, weighted.project_many(others) if others else (), strict=True):
             table = without_absent(factor.values, layout, pair) * (scale * evidence.total / weighted.total)
-            found[pair] = Target(counts_from_averages(table, pair, families, before)[0], UNMEASURED * usual)
+            counts = _with_sides(counts_from_averages(table, pair, families, before)[0], pair, sides)
+            found[pair] = Target(counts, UNMEASURED * usual)
         return found
 
 
@@ -178,6 +192,29 @@ def counts_from_averages(
     counts = np.maximum(table, 0.0) * ratio
     counts = counts * (number / max(float(counts.sum()), 1e-300))
     return counts, number / max(float(table.sum()), 1.0)
+
+
+def _sides(linked: LinkedEvidence, families: Families, before: Families) -> dict[str, np.ndarray]:
+    """Return how many children of families shall have each code, and have each code of their parent.
+
+    Args:
+        linked: all answers.
+        families: the families, whose parents stay as they are.
+        before: the families of a model, from which the answers' counts of children are found.
+    """
+    layout, number = families.layout, len(families.children)
+    found = {}
+    for place, name in enumerate(layout.parents):
+        found[name] = np.bincount(families.parents[:, place], families.sizes, layout.domain[name])
+    for name, counts in child_counts(linked.model_of(before)).items():
+        positive = np.maximum(counts, max(LEAST * float(counts.mean()), LEAST))
+        found[name] = positive * (number / float(positive.sum()))
+    return found
+
+
+def _with_sides(table: np.ndarray, clique: Clique, sides: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return a table of counts of children scaled to the counts of its attributes."""
+    return ipf_two_way(table, *(sides[name] for name in clique))
 
 
 def _pairs_of_one_child(layout: Layout) -> list[Clique]:

@@ -177,6 +177,12 @@ class Families:
         """The family of each child."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
+    def take(self, chosen: np.ndarray) -> Families:
+        """Return some of the families, in the order of their positions."""
+        sizes = self.sizes[chosen]
+        places = np.arange(int(sizes.sum())) + np.repeat(self.first[chosen] - (np.cumsum(sizes) - sizes), sizes)
+        return Families(self.layout, self.parents[chosen], self.children[places])
+
     def above(self, clique: Clique) -> np.ndarray:
         """Return how many families there are in each cell of a table of attributes of the parent."""
         shape = tuple(self.layout.domain[name] for name in clique)

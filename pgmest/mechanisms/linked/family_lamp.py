@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,11 +12,9 @@ from pgmest.errors import ArgumentError
 from pgmest.mechanisms.lamp.lamp import LAMP
 from pgmest.mechanisms.linked.assembly import Assembly, Effort
 from pgmest.mechanisms.linked.families import Families, Layout
-from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.rounds import LinkedEvidence, LinkedRounds, Maker
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.size_limits import SizeLimits, size_limits
-from pgmest.mechanisms.linked.totals import families_of
 from pgmest.mechanisms.linked.zeros import possible_cells
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
@@ -71,11 +68,7 @@ class FamilyLAMP(LAMP):
             if not curator.stopped:
                 raise
         families = self._families(rounds.linked, rng)
-        total, stddev = families_of(seen)
-        error = stddev if math.isfinite(stddev) else total
-        lengths, numbers = tuple(rounds.linked.lengths), tuple(rounds.linked.numbers)
-        model = FamilyModel(families, lengths, seen.measurements, total, error, numbers)
-        return Outcome(model, {"measured_marginals": tuple(rounds.measured_marginals)})
+        return Outcome(rounds.linked.model_of(families), {"measured_marginals": tuple(rounds.measured_marginals)})
 
     def _maker(self, effort: Effort, rng: np.random.Generator) -> Maker:
         assembly = Assembly(self.layout, self.rules, self.max_megabytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,7 @@ from pgmest.mechanisms.lamp.scorer import Scorer
 from pgmest.mechanisms.lamp.small_budgets import AGAIN, selections
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
+from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.lengths import UNKNOWN, MeasuredLengths, best_cut, measured, vector_of
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers, best_cut_of_numbers, measured_numbers, numbers_of
 from pgmest.mechanisms.linked.pairing import MOST_ALL
@@ -82,6 +84,13 @@ class LinkedEvidence:
         """Return the evidence given families that are made from the evidence given the present ones."""
         self.families = make(self, self.evidence())
         return self.evidence()
+
+    def model_of(self, families: Families) -> FamilyModel:
+        """Return families with all answers."""
+        total, stddev = families_of(self.curator)
+        error = stddev if math.isfinite(stddev) else total
+        answers = tuple(self.lengths), tuple(self.curator.measurements)
+        return FamilyModel(families, *answers, total, error, tuple(self.numbers))
 
     def number_targets(self, families: Families) -> dict[str, Target]:
         """Return the targets of families for the numbers of children with a code."""

@@ -1,0 +1,85 @@
+r"""The number of children with each code that all noisy answers of a run imply together.
+
+A noisy answer about lengths says something about counts only by way of a ratio, which a model's families have. Long
+cuts say how many children of large families have a code, unit lengths do not, and where both disagree, so do their
+ratios. But every answer is a sum over families of what each adds, so it is linear in how many families there are of
+each kind, and needs no ratio (`noisy_answers`).
+
+Let the data have $b (1 + e_u)$ families like each family u of the model, with independent $e_u$ of variance v before
+the answers, as for errors of whole units (`UnitErrors`). Relative to their noise, the answers differ from the model's
+by $d = Z^T e + \varepsilon$, where row u of Z is what the family adds, times b, and $\varepsilon$ has variance 1. Given
+the answers, the mean of e is $(Z Z^T + I / v)^{-1} Z d$. So each answer counts as much as it says about the families
+that have a code: long cuts take over where lengths leave the number of children open, and little moves where all
+answers agree within their noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pgmest.mechanisms.linked.families import Families
+from pgmest.mechanisms.linked.family_model import FamilyModel
+from pgmest.mechanisms.linked.pairing import MOST_ALL
+from pgmest.mechanisms.linked.unit_errors import MODEL_ERROR
+from pgmest.mechanisms.linked.unit_rows import noisy_answers
+
+MOST_FAMILIES, MOST_ENTRIES = 5_000, 5_000_000
+"""The largest number of families that get weights, and of children and pairs of them in all answers."""
+TOLERANCE, STEPS = 1e-3, 200
+"""The relative residual at which the weights are solved for, and the largest number of steps of conjugate gradients."""
+
+
+def child_counts(model: FamilyModel) -> dict[str, np.ndarray]:
+    """Return how many children of the data have each code of each attribute, given all noisy answers about them.
+
+    Of those about parents, only answers about the number of children are used.
+
+    Args:
+        model: the families of a model with the answers; they need not fit these.
+    """
+    families, layout = model.families, model.layout
+    model = replace(model, above=tuple(answer for answer in model.above if answer.clique == (layout.number,)))
+    some = _every_nth(families, len(model.lengths) + len(model.numbers))
+    each = model.total / max(len(some.sizes), 1)
+    added = each * _changes(model, some, each)[some.owners]
+    scale = model.total / max(len(families.sizes), 1)
+    found = {}
+    for place, (name, size) in enumerate(zip(layout.members, layout.child.shape, strict=True)):
+        found[name] = families.counts((name,)) * scale + np.bincount(some.children[:, place], added, size)
+    return found
+
+
+def _changes(model: FamilyModel, some: Families, each: float) -> np.ndarray:
+    """Return by which part the number of families like each of some differs from that of the model, given all answers.
+
+    Args:
+        model: the families of a model with the answers.
+        some: families of the model that stand for all of them.
+        each: the number of families of the data for each of these.
+    """
+    from scipy import sparse
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    units, scale = len(some.sizes), model.total / max(len(model.families.sizes), 1)
+    rows, apart = [], []
+    for answer in noisy_answers(model):
+        weight = np.broadcast_to(1 / np.ravel(np.asarray(answer.stddev, dtype=np.float64)), answer.values.shape)
+        rows.append(answer.rows(some) @ sparse.diags(each * weight))
+        apart.append(weight * (answer.values - scale * answer.total(model.families)))
+    if not rows or not units:
+        return np.zeros(units)
+    added = sparse.csr_matrix(sparse.hstack(rows))
+    turned = sparse.csr_matrix(added.T)
+    precision = 1 / (units * MODEL_ERROR**2)
+    after = LinearOperator((units, units), matvec=lambda e: precision * e + added @ (turned @ e), dtype=np.float64)
+    return cg(after, added @ np.concatenate(apart), rtol=TOLERANCE, maxiter=STEPS)[0]
+
+
+def _every_nth(families: Families, answers: int) -> Families:
+    """Return families, evenly spaced among all, that are few enough for so many answers about children."""
+    sizes = families.sizes
+    entries = float((sizes * np.minimum(np.maximum(sizes - 1, 1), MOST_ALL - 1)).sum()) * answers
+    step = max(-(-len(sizes) // MOST_FAMILIES), int(np.ceil(entries / MOST_ENTRIES)), 1)
+    return families.take(np.arange(0, len(sizes), step))
