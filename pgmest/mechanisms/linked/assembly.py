@@ -214,7 +214,8 @@ def _sides(linked: LinkedEvidence, families: Families, before: Families) -> dict
 
 def _with_sides(table: np.ndarray, clique: Clique, sides: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return a table of counts of children scaled to the counts of its attributes."""
-    return ipf_two_way(table, *(sides[name] for name in clique))
+    rows, columns = (sides[name] for name in clique)
+    return ipf_two_way(table, rows, columns)
 
 
 def _pairs_of_one_child(layout: Layout) -> list[Clique]:

@@ -56,11 +56,11 @@ def _changes(model: FamilyModel, some: Families, each: float) -> np.ndarray:
 
     Args:
         model: the families of a model with the answers.
-        some: families of the model that stand for all of them.
+        some: families of the model, evenly spaced among all.
         each: the number of families of the data for each of these.
     """
     from scipy import sparse
-    from scipy.sparse.linalg import LinearOperator, cg
+    from scipy.sparse.linalg import aslinearoperator, cg
 
     units, scale = len(some.sizes), model.total / max(len(model.families.sizes), 1)
     rows, apart = [], []
@@ -71,14 +71,13 @@ def _changes(model: FamilyModel, some: Families, each: float) -> np.ndarray:
     if not rows or not units:
         return np.zeros(units)
     added = sparse.csr_matrix(sparse.hstack(rows))
-    turned = sparse.csr_matrix(added.T)
-    precision = 1 / (units * MODEL_ERROR**2)
-    after = LinearOperator((units, units), matvec=lambda e: precision * e + added @ (turned @ e), dtype=np.float64)
+    prior = aslinearoperator(sparse.identity(units, format="csr") / (units * MODEL_ERROR**2))
+    after = prior + aslinearoperator(added) @ aslinearoperator(added.T)
     return cg(after, added @ np.concatenate(apart), rtol=TOLERANCE, maxiter=STEPS)[0]
 
 
 def _every_nth(families: Families, answers: int) -> Families:
-    """Return families, evenly spaced among all, that are few enough for so many answers about children."""
+    """Return families, evenly spaced among all, that are few enough for a number of answers."""
     sizes = families.sizes
     entries = float((sizes * np.minimum(np.maximum(sizes - 1, 1), MOST_ALL - 1)).sum()) * answers
     step = max(-(-len(sizes) // MOST_FAMILIES), int(np.ceil(entries / MOST_ENTRIES)), 1)
