@@ -123,11 +123,12 @@ def compatible_point(
 
 
 def _disagreeing(polytope: TablePolytope, measurements: Sequence[LinearMeasurement]) -> np.ndarray:
-    """Return the fewest answers of two exact tables that give different counts of the same records; may be none.
+    """Return the fewest answers of a table whose sum is not the total, or of two that disagree; may be none.
 
-    This is the most frequent contradiction, and takes no linear program.
+    Two exact tables disagree if they give different counts of the same records. These are the most frequent
+    contradictions, and take no linear program.
     """
-    domain, tolerance, best = polytope.tree.domain, tolerance_of(polytope), np.zeros(0, dtype=np.int64)
+    domain, tolerance, best = polytope.tree.domain, tolerance_of(polytope), _off_total(polytope, measurements)
     exact = [
         (position, measurements[position])
         for position in np.unique(polytope.answers[:, 0])
@@ -145,6 +146,22 @@ def _disagreeing(polytope: TablePolytope, measurements: Sequence[LinearMeasureme
             ]
             found = np.flatnonzero(chosen[0] | chosen[1])
             best = found if not len(best) or len(found) < len(best) else best
+    return best
+
+
+def _off_total(polytope: TablePolytope, measurements: Sequence[LinearMeasurement]) -> np.ndarray:
+    """Return the answers of the smallest table whose cells cannot sum to the total; may be none."""
+    best = np.zeros(0, dtype=np.int64)
+    if polytope.total is None:
+        return best
+    owners, tolerance = polytope.answers[:, 0], tolerance_of(polytope)
+    for position in np.unique(owners):
+        measurement, chosen = measurements[position], np.flatnonzero(owners == position)
+        low, high = (ends[polytope.cells + chosen].sum() for ends in (polytope.low, polytope.high))
+        above = low > polytope.total + tolerance  # if some cells have no answer, the others are at least 0
+        below = high < polytope.total - tolerance and len(chosen) == polytope.tree.domain.size(measurement.clique)
+        if measurement.query is None and (above or below) and (not len(best) or len(chosen) < len(best)):
+            best = chosen
     return best
 
 
