@@ -326,6 +326,13 @@ class TestFacts:
         with pytest.raises(InconsistentMeasurementsError, match="structural zeros"):
             check_facts([M.exact([5], ())], DOMAIN, zeros=everything)
 
+    @pytest.mark.parametrize("wrong", [[45, 30], [20, 30]])
+    def test_a_table_off_the_total_is_named_before_a_larger_one_that_contradicts_it_too(self, wrong) -> None:
+        rounded = M.rounded([[5, 5], [10, 5], [15, 15], [0, 10]], ("a", "b"), base=5)
+        with pytest.raises(InconsistentMeasurementsError, match="the total of 65 records") as caught:
+            check_facts([rounded, M.exact(wrong, "b")], {"a": 4, "b": 2}, total=65.0)
+        assert caught.value.answers == ((1, 0), (1, 1))
+
     def test_counts_below_zero(self) -> None:
         with pytest.raises(InconsistentMeasurementsError, match="impossible for counts") as caught:
             check_facts([M.exact([8, -5], "a")], DOMAIN)
