@@ -19,7 +19,7 @@ from pgmest.errors import FileFormatError
 from pgmest.models import archive
 from pgmest.privacy.adoption import adopt_file
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from tests.formats.written import MODELS, answers_of, paid_run
+from tests.formats.written import MODELS, answers_of, linked_answers, paid_run
 
 FOLDERS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "answers.json").is_file())
 NEWEST = FOLDERS[-1]
@@ -55,6 +55,16 @@ def test_every_kind_of_model_of_every_version(folder, name):
     assert model.total == pytest.approx(expected.pop("total"), rel=1e-12)
     for clique, values in expected.items():
         np.testing.assert_allclose(model.project(tuple(clique.split(","))).values, values, rtol=1e-6, atol=1e-6)
+
+
+@versions_with("linked.npz")
+def test_linked_tables_of_every_version(folder):
+    model, expected = pg.load(folder / "linked.npz"), answers(folder)["linked"]
+    found = linked_answers(model)
+    assert found.keys() == expected.keys()
+    for name, parts in expected.items():
+        for part, values in parts.items():
+            np.testing.assert_allclose(found[name][part], values, rtol=1e-6, atol=1e-6)
 
 
 @versions_with("measured.npz")
@@ -133,7 +143,7 @@ def with_header(path: Path, target: Path, **changes: object) -> Path:
     return target
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [*MODELS, "linked"])
 def test_a_later_version_is_refused_by_its_number(kind, tmp_path):
     later = header_of(NEWEST / f"{kind}.npz")["version"] + 1
     with pytest.raises(FileFormatError, match=f"version is {later}, and this release reads version {later - 1}"):
@@ -149,7 +159,7 @@ def test_a_later_version_of_measurements_is_refused_by_its_number(tmp_path):
 
 
 def test_what_is_written_today_is_of_a_version_that_has_a_folder(tmp_path):
-    for kind in MODELS:
+    for kind in (*MODELS, "linked"):
         model = pg.load(NEWEST / f"{kind}.npz")
         model.save(tmp_path / "now.npz")
         written, kept = header_of(tmp_path / "now.npz"), header_of(NEWEST / f"{kind}.npz")
@@ -162,5 +172,5 @@ def test_what_is_written_today_is_of_a_version_that_has_a_folder(tmp_path):
 
 def test_every_kind_of_model_file_is_here():
     """A kind that is added to the archive has a file that is kept."""
-    kept = {header_of(NEWEST / f"{kind}.npz")["format"] for kind in MODELS}
+    kept = {header_of(NEWEST / f"{kind}.npz")["format"] for kind in (*MODELS, "linked")}
     assert kept == {kind.format for kind in vars(archive).values() if isinstance(kind, archive.Kind)}

@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 
 import pgmest as pg
+from pgmest.data.linked import LinkedTable
+from pgmest.mechanisms.linked import LinkedLAMP, LinkedModel, LinkedResult
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.view import ViewModel
 from pgmest.privacy.dataset_ledger import DatasetLedger
 
 DOMAIN = pg.Domain({"age": 4, "sex": 2, "job": 3})
+AGE_AND_SEX = DOMAIN.project(("age", "sex"))
 PAIRS = (("age", "sex"), ("job",), ("age", "job"))
 SCHEMA_YAML = """columns:
   age: {type: integer, min: 0, max: 79, bins: 4}
@@ -99,11 +102,27 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
+def linked() -> LinkedResult:
+    """Households and persons with the noisy answers about them, as `synthesize` writes linked tables."""
+    rng = np.random.default_rng(0)
+    owners = np.repeat(np.arange(30), rng.integers(0, 4, 30))
+    households = LinkedTable(pg.Dataset.from_codes([rng.integers(3, size=30)], {"region": 3}))
+    persons = pg.Dataset.from_codes([rng.integers(4, size=len(owners)), rng.integers(2, size=len(owners))], AGE_AND_SEX)
+    tables = {"households": households, "persons": LinkedTable(persons, "households", owners, 3)}
+    mechanism = LinkedLAMP(epsilon=50.0, backend="simulation")
+    return mechanism.fit(pg.LinkedDataset(tables), seed=0, progress=False)
+
+
 def answers_of(model: Any) -> dict[str, Any]:
     """The total and two marginals: of the first attribute, and of the first and the last."""
     first, last = model.domain.attributes[0], model.domain.attributes[-1]
     tables = {",".join(clique): model.project(clique).values.tolist() for clique in ((first,), (first, last))}
     return {"total": model.total, **tables}
+
+
+def linked_answers(model: LinkedModel) -> dict[str, Any]:
+    """The total and two marginals of what the model counts: rows of each table, and pairs of persons."""
+    return {name: answers_of(model.model_of(name)) for name in model.counted}
 
 
 def write(folder: Path) -> None:
@@ -114,6 +133,9 @@ def write(folder: Path) -> None:
         model = make()
         model.save(folder / f"{name}.npz")
         said["models"][name] = {"kind": type(model).__name__, **answers_of(model)}
+    families = linked()
+    families.save(folder / "linked.npz")
+    said["linked"] = linked_answers(families)
     for ending in ("json", "npz"):
         pg.save_measurements(folder / f"measurements.{ending}", measurements())
         pg.save_measurements(folder / f"published.{ending}", published())
