@@ -74,7 +74,7 @@ def read_orders(
     Args:
         nodes: the lists of columns, or mappings such as `{columns: [start, end], differences: false}`.
         columns: all columns of the schema, as they are described.
-        restricted: columns that need codes of their own values, as other constraints name their values.
+        restricted: columns whose values keep a code each, as other constraints name them.
 
     Raises:
         SchemaError: if a chain names something that is no column of numbers or dates, columns of different types,

@@ -31,7 +31,7 @@ def moment_of(text: str, form: str) -> datetime.datetime:
     (datetime.date(2024, 4, 1), datetime.date(2019, 12, 30))
 
     Raises:
-        ValueError: the text is not in that format, or the format is none.
+        ValueError: the text is not in that format, or that is not a valid format.
     """
     if not is_period(form):
         return datetime.datetime.strptime(text, form)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pgmest.schema import LinkedSchema
 
 MOST_SIZES, MOST_VALUES, MOST_ATTRIBUTES = 6, 8, 12
-"""The most numbers of rows that are told apart, the most values of an attribute that is listed, and the most such
+"""The most numbers of rows that have a line each, the most values of an attribute that is listed, and the most such
 attributes of a table."""
 WIDE = 0.5
 """A range of shares of at least this width says hardly anything."""
 
 MEASURED, PERSONS, NOTHING = "measured", "NOT measured: only rows of {} were", "NOT measured: rests on the model"
-"""What an answer is based on."""
+"""The texts of what an answer is based on."""
 
 Row = tuple[str, str, str, str]
 

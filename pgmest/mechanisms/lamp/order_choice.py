@@ -34,7 +34,7 @@ by more than this many standard errors. Otherwise the groups of the tree, which 
 
 @dataclass(frozen=True, eq=False)
 class ListOrder:
-    """What is known before any pair is measured, with the order of the list for some attributes.
+    """The evidence before any pair is measured, with the order of the list for some attributes.
 
     Attributes:
         names: The attributes.

@@ -168,7 +168,7 @@ class LinkedModel:
         return unit_answers(self.unit_errors, values, among, level)
 
     def unit_weights(self, m: int, *, seed: int | np.random.Generator | None = None) -> UnitWeights:
-        """Return sets of weights of the units of `model`, of which statistics vary as far as they may be off.
+        """Return sets of weights of the units of `model`, whose statistics vary as much as these may be off.
 
         The variance of a smooth statistic of the weighted tables between sets, times the square of `spread`, is that of
         its error.

@@ -124,8 +124,8 @@ class FamilyRules:
         """Return the families after changes of codes with which the rules hold.
 
         A family that cannot be repaired code by code gets the children of one without errors, of its size if there is
-        one, and its parent's codes if combinations with these may be impossible. If there is none at all, as where no
-        family has children but a rule asks for some, random children are made that keep the rules.
+        one, and its parent's codes if combinations with these may be impossible. If every family has errors, as where
+        no family has children but a rule asks for some, random children are made that keep the rules.
         """
         if not self.attributes:
             return families

@@ -108,7 +108,7 @@ class CodeErrors:
             codes: the errors of the counts of codes.
 
         Returns:
-            the errors of the counts of classes; None if not all codes have answers of their own, or there are too many.
+            the errors of the counts of classes; None if some codes have no answers, or there are too many.
         """
         found = _summed(answers, labels, total, total_stddev) if len(labels) <= MOST_CODES else None
         if found is None:
