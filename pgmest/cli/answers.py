@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -71,7 +71,19 @@ class Answer:
             yield [*cell, f"{numbers[0]:.10g}", *(f"{number:.5g}" for number in numbers[1:])]
 
 
-def as_csv(answers: Iterable[Answer]) -> str:
+class Shown(Protocol):
+    """An answer that is shown as rows of CSV, or as JSON."""
+
+    def rows(self) -> Iterable[Sequence[Any]]:
+        """Yield the heading, and a row for each cell."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        ...
+
+
+def as_csv(answers: Iterable[Shown]) -> str:
     """Return the answers with an empty line between them."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -82,6 +94,6 @@ def as_csv(answers: Iterable[Answer]) -> str:
     return stream.getvalue()
 
 
-def as_json(answers: Iterable[Answer]) -> str:
+def as_json(answers: Iterable[Shown]) -> str:
     """Return a JSON list of the answers."""
     return json.dumps([answer.to_json() for answer in answers]) + "\n"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import difflib
-import io
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest.cli.answers import as_csv, as_json
 from pgmest.cli.cliques import clique_of
 from pgmest.cli.command import Add, count
 from pgmest.cli.given import read_conditions
@@ -50,8 +48,8 @@ given (share), or the mean number of such rows in each (mean):
   pgmest query synthetic/model.npz region --how-many persons role=child --measure mean    (children for each household)
   pgmest query synthetic/model.npz region --having persons age=75.. work=True
 
-Values are shown as the schema has them. If a table has a colon in its name, or an attribute that of a table, write the
-attributes as a JSON list: persons:'["age"]'. Names with blanks need quotes for the shell.
+Values are shown as the schema has them. If a table has a colon in its name, or an attribute has the name of a table,
+write the attributes as a JSON list: persons:'["age"]'. Names with blanks need quotes for the shell.
 """
 
 
@@ -148,14 +146,9 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
         given[name] = _number_given(value, name) if fit.is_number(name) else value
     for words in options.having:
         given[_how_many("--having", words, None)] = (1, None)
-    if options.most and (not options.how_many or len(options.most) not in (1, len(options.how_many))):
-        raise ArgumentError.of("--most", options.most, "one number, or one for each --how-many")
-    most = (
-        [*options.most, *[None] * len(options.how_many)]
-        if len(options.most) != 1
-        else options.most * len(options.how_many)
-    )
-    numbers = [_how_many("--how-many", words, one) for words, one in zip(options.how_many, most, strict=False)]
+    numbers = [
+        _how_many("--how-many", words, most) for words, most in zip(options.how_many, _largest(options), strict=True)
+    ]
     intervals = options.interval != "none"
     answers = []
     for text in options.cliques:
@@ -166,24 +159,37 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
         if not asked and options.measure == "share":
             raise ArgumentError(f"'{text}' is all of what is given, so its share is 1: name attributes, or --how-many.")
         kind = {"level": options.level, "kind": options.interval if intervals else "auto", "about": "table"}
-        frame = _asked(fit, text, (asked, given, table, options.measure, kind))
+        try:
+            frame = fit.interval(asked, given, table, options.measure, kind)
+        except UnknownAttributeError as error:
+            _explain(error, fit, text, table)
+            raise
         answers.append(LinkedAnswer.of(frame, options.measure, options.level, intervals))
-    write_text(_as_json(answers) if options.json else _as_csv(answers), options.out)
+    write_text((as_json if options.json else as_csv)(answers), options.out)
 
 
-def _asked(fit: LinkedFit, text: str, question: tuple[Any, ...]) -> Any:
-    """Return the answer to a question; of what is no table, or nearly one, an error that says so."""
-    try:
-        return fit.interval(*question)
-    except UnknownAttributeError as error:
-        table, colon, _ = text.partition(":")
-        if question[2] is None and colon and not text.lstrip().startswith("[") and not {",", "."} & set(table):
-            tables = listed(fit.made.counted)
-            raise ArgumentError.of("TABLE", table, f"one of {tables}, or part of an attribute's name") from None
-        near = difflib.get_close_matches(text.partition(":")[0], fit.schema.tables, n=1)
-        if near and near[0] not in text:
-            raise ArgumentError(f"{error} '{near[0]}' is a table, whose rows '{near[0]}' counts.") from None
-        raise
+def _largest(options: argparse.Namespace) -> list[int | None]:
+    """Return the largest number that each --how-many tells apart; None for all of them."""
+    asked, most = len(options.how_many), list[int | None](options.most)
+    if not most:
+        return [None] * asked
+    if len(most) == 1 and asked:
+        return most * asked
+    if len(most) != asked:
+        raise ArgumentError.of("--most", most, "one number, or one for each --how-many")
+    return most
+
+
+def _explain(error: UnknownAttributeError, fit: LinkedFit, text: str, table: str | None) -> None:
+    """Raise ArgumentError if what is no attribute was meant as a table, or is part of the name of one."""
+    start, colon, _ = text.partition(":")
+    if table is None and colon and not text.lstrip().startswith("[") and not {",", "."} & set(start):
+        raise ArgumentError.of(
+            "TABLE", start, f"one of {listed(fit.made.counted)}, or part of an attribute's name"
+        ) from None
+    near = difflib.get_close_matches(start, fit.schema.tables, n=1)
+    if near and near[0] not in text:
+        raise ArgumentError(f"{error} '{near[0]}' is a table, whose rows '{near[0]}' counts.") from None
 
 
 def _fit(options: argparse.Namespace, model: LinkedModel) -> LinkedFit:
@@ -237,18 +243,3 @@ def _number_given(value: Any, name: str) -> Any:
         raise ArgumentError.of(
             "--given", f"{name}={value}", "a whole number, several, or a range such as 2..4"
         ) from None
-
-
-def _as_csv(answers: Sequence[LinkedAnswer]) -> str:
-    """Return the answers with an empty line between them."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    for place, answer in enumerate(answers):
-        if place:
-            stream.write("\n")
-        writer.writerows(answer.rows())
-    return stream.getvalue()
-
-
-def _as_json(answers: Sequence[LinkedAnswer]) -> str:
-    return json.dumps([answer.to_json() for answer in answers]) + "\n"

@@ -40,8 +40,10 @@ import io
 import json
 import math
 import operator
+import struct
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +53,7 @@ import numpy as np
 from pgmest._base.files import atomic_path
 from pgmest._base.npy import read_header
 from pgmest._base.printable import is_control
-from pgmest.errors import PgmestError
+from pgmest.errors import FileFormatError, PgmestError
 from pgmest.models.base import ModelBase
 from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.tables.clique_vector import Layout
@@ -67,6 +69,10 @@ made when they are asked for: 134 MB, where the file may have 700 bytes."""
 
 ARRAY_HEADER = 1024
 """The largest length, in bytes, of the npy header before an array."""
+
+
+REMEDY = "Only files written by {} can be read; write it again."
+"""The remedy for a damaged file, with the call that writes such files."""
 
 
 class Kind(NamedTuple):
@@ -173,7 +179,32 @@ class Header:
         )
 
 
-def check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+@contextmanager
+def opened_archive(path: str | Path, what: str, saved_by: str) -> Iterator[zipfile.ZipFile]:
+    """Open the npz file of a model; errors of reading it name the file and the remedy.
+
+    Args:
+        path: the file.
+        what: what it should be, such as "a model file".
+        saved_by: the call that writes such files.
+
+    Raises:
+        FileFormatError: the file is missing, truncated or damaged, or its reader raises `Unreadable`.
+    """
+    remedy = REMEDY.format(saved_by)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_sizes(archive, Path(path).stat().st_size)
+            yield archive
+    except Unreadable as problem:
+        raise FileFormatError.of(path, f"not {what}: {problem}.", remedy) from None
+    except (zipfile.BadZipFile, struct.error, ValueError, EOFError, RuntimeError) as error:
+        raise FileFormatError.of(path, f"not {what}, or a damaged one ({error}).", remedy) from None
+    except OSError as error:
+        raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
+
+
+def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
     """Check that no uncompressed member claims to be larger than the file, as it would be allocated before it is read.
 
     Raises:

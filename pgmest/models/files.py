@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
@@ -14,7 +13,7 @@ import numpy as np
 
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.errors import FileFormatError, PgmestError
+from pgmest.errors import PgmestError
 from pgmest.inference.support.support import Support
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.models.archive import (
@@ -30,8 +29,8 @@ from pgmest.models.archive import (
     Header,
     Kind,
     Unreadable,
-    check_sizes,
     number,
+    opened_archive,
     read_array,
 )
 from pgmest.models.base import ModelBase
@@ -48,8 +47,6 @@ from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
-_REMEDY = "Only files written by model.save(...) can be read; write it again."
-
 
 def load(path: str | Path) -> Any:
     """Read a model of any kind from the file that its `save` wrote; it comes back as the same kind.
@@ -60,16 +57,8 @@ def load(path: str | Path) -> Any:
     Raises:
         FileFormatError: the file is missing, truncated, damaged, of a newer version, or not a model.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_sizes(archive, Path(path).stat().st_size)
-            return _read(archive)
-    except Unreadable as problem:
-        raise FileFormatError.of(path, f"not a model file: {problem}.", _REMEDY) from None
-    except (zipfile.BadZipFile, struct.error, ValueError, EOFError, RuntimeError) as error:
-        raise FileFormatError.of(path, f"not a model file, or a damaged one ({error}).", _REMEDY) from None
-    except OSError as error:
-        raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
+    with opened_archive(path, "a model file", "model.save(...)") as archive:
+        return _read(archive)
 
 
 def _read(archive: zipfile.ZipFile) -> ModelBase:

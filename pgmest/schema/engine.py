@@ -26,6 +26,7 @@ from pgmest.schema.engine_expressions import (
     fixed_fields,
     look_up,
     number_text,
+    plain_numerals,
     whole_below,
     written_floats,
     zero_or_one,
@@ -34,7 +35,6 @@ from pgmest.schema.readings import (
     BLANKS,
     EPOCHS,
     LIMIT,
-    MINUSES,
     clock_of,
     code_of,
     could_be_written,
@@ -153,31 +153,9 @@ class EngineColumn:
             column = column.dt.replace_time_zone(None)
         if self.kind != nw.String:
             column = column.cast(nw.String)
-        return self._plain(column.str.strip_chars(BLANKS)) if self.form == "text" else column
-
-    def _plain(self, text: Any) -> Any:
-        """Return texts without what is ignored, with a point as the decimal mark and the sign in front."""
-        import narwhals as nw
-
-        if not self.ignore and self.decimal == "." and self.negative == "leading":
-            return text
-        for ignored in self.ignore:
-            text = text.str.replace_all(ignored, "", literal=True)
-        if self.decimal != ".":
-            text = text.str.replace_all(".", "?", literal=True).str.replace_all(self.decimal, ".", literal=True)
-        text = text.str.strip_chars(BLANKS)
-        if self.negative == "leading":
-            return text
-        if self.negative == "trailing":
-            signed, number = text.str.ends_with("-"), text.str.replace_all("-$", "")
-        elif self.negative == "typographic":
-            dashes = f"^[{''.join(MINUSES)}]"
-            signed, number = text.str.contains(dashes), text.str.replace_all(dashes, "")
-        else:
-            signed = text.str.starts_with("(") & text.str.ends_with(")")
-            number = text.str.replace_all("(", "", literal=True).str.replace_all(")", "", literal=True)
-        negative = nw.concat_str([nw.lit("-"), number.str.strip_chars(BLANKS)])
-        return nw.when(signed).then(negative).otherwise(text)
+        if self.form != "text":
+            return column
+        return plain_numerals(column.str.strip_chars(BLANKS), self.ignore, self.decimal, self.negative)
 
     @property
     def written(self) -> Any:

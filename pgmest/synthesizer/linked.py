@@ -16,9 +16,9 @@ from pgmest.data.linked import LinkedDataset
 from pgmest.data.names import are_numbers, other_names, public_numbers, renamed
 from pgmest.errors import ArgumentError, FileFormatError, QueryError, SchemaError, excerpt, listed
 from pgmest.mechanisms.linked import LinkedLAMP
-from pgmest.mechanisms.linked.file_reading import REMEDY
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.linked.questions import check_known, full_name, table_of
+from pgmest.models.archive import REMEDY
 from pgmest.queries.levels import named_levels
 from pgmest.schema import Schema
 from pgmest.schema.given import read_given
@@ -125,10 +125,12 @@ class LinkedFit:
                 raise SchemaError("it describes a single table.")
             check_fits(schema, model.model)
         except (SchemaError, ArgumentError) as error:
-            raise FileFormatError.of(path, f"its schema does not fit its tables ({error})", REMEDY) from None
+            raise FileFormatError.of(
+                path, f"its schema does not fit its tables ({error})", REMEDY.format("save(...)")
+            ) from None
         names = model.about.get("names", {})
         if not isinstance(names, dict) or not all(map(are_numbers, names.values())):
-            raise FileFormatError.of(path, "wrong names of columns.", REMEDY)
+            raise FileFormatError.of(path, "wrong names of columns.", REMEDY.format("save(...)"))
         with_rules = replace(model, model=replace(model.model, rules=schema.rules))
         return cls(replace(schema, source=str(path)), with_rules, names)
 

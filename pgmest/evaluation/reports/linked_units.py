@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,27 @@ WIDE = 0.5
 MEASURED, PERSONS, NOTHING = "measured", "NOT measured: only rows of {} were", "NOT measured: rests on the model"
 """The texts of what an answer is based on."""
 
-Row = tuple[str, str, str, str]
+
+@dataclass(frozen=True)
+class Line:
+    """The share of the units that a text describes, the ends of its range, and what it is based on."""
+
+    text: str
+    share: float
+    low: float
+    high: float
+    basis: str
+
+    @property
+    def between(self) -> str:
+        """The range as a text."""
+        return f"{_percent(self.low)} and {_percent(self.high)}"
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The cells of its row."""
+        wide = " (too wide to use)" if self.high - self.low >= WIDE else ""
+        return self.text, _percent(self.share), self.between, self.basis + wide
 
 
 def whole_units(model: LinkedModel, made: LinkedDataset, schema: LinkedSchema) -> str:
@@ -41,19 +62,23 @@ def whole_units(model: LinkedModel, made: LinkedDataset, schema: LinkedSchema) -
         return ""
     parts, left, first = list[str](), 0, None
     for name in made.order[1:]:
-        rows = [*_sizes(model, made, name)]
+        lines = [*_sizes(model, made, name)]
         columns = [column for column in schema.parts[name].schema.domain if _is_listed(schema, name, column)]
-        first = first or max(rows, key=lambda row: float(row[1].split()[0]))
+        first = first or max(lines, key=lambda line: line.share)
         for column in columns[:MOST_ATTRIBUTES]:
-            rows += _someone(model, made, schema, name, column)
+            lines += _someone(model, made, schema, name, column)
         left += len(schema.parts[name].schema.domain) - len(columns[:MOST_ATTRIBUTES])
-        parts.append(table((f"{root} with", "share", "likely between", "based on"), rows, ("based on",)))
+        parts.append(
+            table(
+                (f"{root} with", "share", "likely between", "based on"), [line.cells for line in lines], ("based on",)
+            )
+        )
     assert first is not None
     texts = [
         f"These lines are about whole {root}: which share of them has so many rows of another table, and which has at "
-        f"least one row of a kind. Read them like this: of the released {root}, {first[1]} have {first[0]}, and the "
-        f"true share is likely between {first[2]}. Of 100 such ranges, about 95 hold the truth. Where the ranges of "
-        "two lines overlap, the difference between the lines may be chance.",
+        f"least one row of a kind. Read them like this: of the released {root}, {_percent(first.share)} have "
+        f"{first.text}, and the true share is likely between {first.between}. Of 100 such ranges, about 95 hold the "
+        "truth. Where the ranges of two lines overlap, the difference between the lines may be chance.",
         "Lines that are NOT measured rest on how the synthetic tables were put together from other answers. Their "
         f"ranges assume that they are as far off as on tables where this was tried: a habit of whole {root} that no "
         "answer shows may lie outside.",
@@ -69,7 +94,7 @@ def _is_listed(schema: LinkedSchema, name: str, column: str) -> bool:
     return isinstance(described.column(column), Categorical) and described.domain[column] <= MOST_VALUES
 
 
-def _sizes(model: LinkedModel, made: LinkedDataset, name: str) -> Iterator[Row]:
+def _sizes(model: LinkedModel, made: LinkedDataset, name: str) -> Iterator[Line]:
     """Yield the share of units with each number of rows of a table."""
     numbers = np.bincount(made.units(name), minlength=len(made))
     most = min(int(numbers.max(initial=0)), MOST_SIZES)
@@ -81,7 +106,7 @@ def _sizes(model: LinkedModel, made: LinkedDataset, name: str) -> Iterator[Row]:
     yield from _shares(model, values, texts, MEASURED if known else NOTHING)
 
 
-def _someone(model: LinkedModel, made: LinkedDataset, schema: LinkedSchema, name: str, column: str) -> Iterator[Row]:
+def _someone(model: LinkedModel, made: LinkedDataset, schema: LinkedSchema, name: str, column: str) -> Iterator[Line]:
     """Yield the share of units with at least one row of each value of a column."""
     labels, data, full = schema.parts[name].schema.labels(column), made.tables[name].dataset, f"{name}.{column}"
     values = np.zeros((len(made), len(labels)), dtype=bool)
@@ -92,13 +117,11 @@ def _someone(model: LinkedModel, made: LinkedDataset, schema: LinkedSchema, name
     yield from _shares(model, values, [f"{name} with {column} = {label}: at least 1" for label in labels], known)
 
 
-def _shares(model: LinkedModel, values: np.ndarray, texts: Sequence[str], basis: str) -> Iterator[Row]:
+def _shares(model: LinkedModel, values: np.ndarray, texts: Sequence[str], basis: str) -> Iterator[Line]:
     """Yield a line for each answer."""
     found = model.unit_interval(values, among=np.ones(len(values)))
     for text, share, low, high in zip(texts, found.values, found.low, found.high, strict=True):
-        ends = max(float(low), 0.0), min(float(high), 1.0)
-        between = " and ".join(_percent(end) for end in ends)
-        yield text, _percent(float(share)), between, basis + (" (too wide to use)" if ends[1] - ends[0] >= WIDE else "")
+        yield Line(text, float(share), max(float(low), 0.0), min(float(high), 1.0), basis)
 
 
 def _percent(share: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +10,11 @@ import numpy as np
 
 from pgmest.data.codes import code_type
 from pgmest.data.linked import LinkedDataset
-from pgmest.errors import FileFormatError, PgmestError
+from pgmest.errors import PgmestError
 from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.file_entries import RunEntry, TableEntry, Take
 from pgmest.mechanisms.linked.linked_model import LinkedModel
-from pgmest.models.archive import LINKED_MODEL, MOST_VALUES, Unreadable, check_sizes, read_array, read_fields
-
-REMEDY = "Only files written by save(...) can be read; write it again."
+from pgmest.models.archive import LINKED_MODEL, MOST_VALUES, Unreadable, opened_archive, read_array, read_fields
 
 
 def load(path: str | Path) -> LinkedModel:
@@ -26,16 +23,8 @@ def load(path: str | Path) -> LinkedModel:
     Raises:
         FileFormatError: the file is missing, truncated, damaged, of a newer version, or something else.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_sizes(archive, Path(path).stat().st_size)
-            return _read(archive)
-    except Unreadable as problem:
-        raise FileFormatError.of(path, f"not a file of linked tables: {problem}.", REMEDY) from None
-    except (zipfile.BadZipFile, struct.error, ValueError, EOFError, RuntimeError) as error:
-        raise FileFormatError.of(path, f"not a file of linked tables, or a damaged one ({error}).", REMEDY) from None
-    except OSError as error:
-        raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
+    with opened_archive(path, "a file of linked tables", "save(...)") as archive:
+        return _read(archive)
 
 
 def _read(archive: zipfile.ZipFile) -> LinkedModel:

@@ -52,12 +52,12 @@ def child_counts(model: FamilyModel) -> dict[str, np.ndarray]:
 
 
 def _changes(model: FamilyModel, some: Families, each: float) -> np.ndarray:
-    """Return by which part the number of families like each of some differs from that of the model, given all answers.
+    """Return the mean of e given all answers: relative differences in the numbers of families, shape (families,).
 
     Args:
         model: the families of a model with the answers.
-        some: families of the model, evenly spaced among all.
-        each: the number of families of the data for each of these.
+        some: the families that get weights.
+        each: b, the number of families of the data for each of them.
     """
     from scipy import sparse
     from scipy.sparse.linalg import aslinearoperator, cg

@@ -6,10 +6,10 @@ a smooth statistic then varies between sets by the same factor less than the dra
 survey replicates; Judkins 1990). `pgmest.inference.combine` multiplies the variance between sets by its square.
 
 What enters a draw is what `UnitErrors.totals` adds up: the noise and the model, the correction of residuals, and what
-the noisy answers say beyond the synthetic units, with one sign in half of the sets and the other one in the rest. Units
-of a kind that does not occur have no row to weight. Instead, each unit's weight varies by itself, so far that the total
-of a value has the error of unseen units whose value is the largest one of as many normal numbers, $\sqrt{2 \log n}$
-standard deviations for n units.
+the noisy answers say beyond the synthetic units, with one sign in half of the sets and the other one in the rest.
+Units of a kind that does not occur have no row to weight. Their error is drawn in the weights of all units, each by
+itself. Its size is that of unseen units whose value is $\sqrt{2 \log n}$ standard deviations from the mean: the
+largest of n normal numbers, for n units.
 """
 
 from __future__ import annotations
