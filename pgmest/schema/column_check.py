@@ -12,6 +12,7 @@ import numpy as np
 from pgmest.errors import listed, percent_text
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn
+from pgmest.schema.date import Date
 from pgmest.schema.detail import Detail, unused_between
 from pgmest.schema.grid import Grid, Integer, Real
 
@@ -176,6 +177,8 @@ class ColumnCheck:
         continuous = isinstance(self.column, Real) and self.column.decimals is None
         for number, count in sorted(self.detail.common.items(), key=lambda item: -item[1])[:3]:
             code = int(self.column.bins_of(np.array([number]))[0])
+            if isinstance(self.column, Date) and self.column.written_alike(first[code], last[code]):
+                continue
             points = float(last[code] - first[code] + 1) if first[code] == last[code] or not continuous else np.inf
             if (
                 count >= max(FEWEST_SWALLOWED, SWALLOWED * read)

@@ -66,7 +66,7 @@ DECISIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "MISSING VALUES": (("missing",), "#   Say where a value can be missing, and what is written then.\n"),
     "THE NOTATION": (
-        ("format", "months", "ignore", "decimal", "negative", "ignore_case"),
+        ("format", "months", "weekdays", "ignore", "decimal", "negative", "zeros", "ignore_case"),
         "#   Say how values are written.\n",
     ),
 }

@@ -92,7 +92,7 @@ class EngineColumn:
         frame: the lazy frame.
         name: of the column.
         kind: its type in the engine.
-        ignore, decimal, negative: how texts write numbers, as `numerals.Writing`.
+        ignore, decimal, negative, zeros: how texts write numbers, as `numerals.Writing`.
     """
 
     frame: nw.LazyFrame[Any]
@@ -101,6 +101,7 @@ class EngineColumn:
     ignore: tuple[str, ...] = ()
     decimal: str = "."
     negative: str = "leading"
+    zeros: tuple[str, ...] = ()
 
     def samples(self, condition: Any, rows: int) -> list[Any]:
         """Return the values of the first rows for which a condition holds, to be shown in messages."""
@@ -155,7 +156,7 @@ class EngineColumn:
             column = column.cast(nw.String)
         if self.form != "text":
             return column
-        return plain_numerals(column.str.strip_chars(BLANKS), self.ignore, self.decimal, self.negative)
+        return plain_numerals(column.str.strip_chars(BLANKS), self.ignore, self.decimal, self.negative, self.zeros)
 
     @property
     def written(self) -> Any:

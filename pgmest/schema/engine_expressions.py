@@ -41,14 +41,16 @@ def fixed_fields(form: str) -> tuple[str, dict[str, int]]:
     return (f"{pattern}$", starts) if {"Y", "m", "d"} <= set(starts) and form.isascii() else ("", {})
 
 
-def plain_numerals(text: Any, ignore: Sequence[str], decimal: str, negative: str) -> Any:
+def plain_numerals(text: Any, ignore: Sequence[str], decimal: str, negative: str, zeros: Sequence[str]) -> Any:
     """Return texts of numbers in a notation as plain ones, as `numerals.Writing.plain`."""
     import narwhals as nw
 
-    if not ignore and decimal == "." and negative == "leading":
+    if not ignore and decimal == "." and negative == "leading" and not zeros:
         return text
     for ignored in ignore:
         text = text.str.replace_all(ignored, "", literal=True)
+    if zeros:
+        text = nw.when(text.str.strip_chars(BLANKS).is_in(list(zeros))).then(nw.lit("0")).otherwise(text)
     if decimal != ".":
         text = text.str.replace_all(".", "?", literal=True).str.replace_all(decimal, ".", literal=True)
     text = text.str.strip_chars(BLANKS)

@@ -17,7 +17,15 @@ from pgmest.schema.bins import bin_expression, real_edges, uniform, whole_bin_ex
 from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.numerals import PLAIN_WRITING, WRITING_KEYS, Numbers, Writing, real_numbers, whole_numbers
+from pgmest.schema.numerals import (
+    PLAIN_WRITING,
+    WRITING_KEYS,
+    Numbers,
+    Writing,
+    check_zeros,
+    real_numbers,
+    whole_numbers,
+)
 from pgmest.schema.readings import LIMIT
 
 if TYPE_CHECKING:
@@ -191,7 +199,9 @@ class Integer(WholeGrid):
         high, starts = whole_bins(node, fields, whole_bound)
         starts = with_points(fields, starts, high, whole_bound, lambda number: number + 1)
         outside = outside_key(fields, ("clip",), missing)
-        return cls(name, missing, markers, outside, node.place, starts, high, Writing.from_fields(fields))
+        writing = Writing.from_fields(fields)
+        check_zeros(fields, writing, markers)
+        return cls(name, missing, markers, outside, node.place, starts, high, writing)
 
     def numbers(self, values: Values) -> Numbers:
         return whole_numbers(self.writing.read(values))
@@ -243,6 +253,7 @@ class Real(Grid):
         outside = outside_key(fields, ("clip",), missing)
         decimals = min(fields["decimals"].integer(0), 300) if "decimals" in fields else None
         writing = Writing.from_fields(fields)
+        check_zeros(fields, writing, markers)
         if decimals is not None and not max(abs(edges[0]), abs(edges[-1])) * 10.0**decimals < 2**53:
             fields["decimals"].fail(f"of {decimals} are more than numbers of that size have.")
         read = partial(_multiple, decimals=decimals)

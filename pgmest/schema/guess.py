@@ -15,13 +15,14 @@ from pgmest.schema.guess_dates import Dates, compact_dates, dates_in, unknown_da
 from pgmest.schema.guess_numbers import (
     MORE_ROWS_EACH,
     MOST_MARKERS,
+    NOTHING,
     Numbers,
     are_few,
     are_whole,
+    listed_texts,
     number_text,
     numbers_in,
     range_lines,
-    sentinels,
 )
 from pgmest.schema.guess_times import clocks_in, date_lines, duration_lines, durations_in, epochs_in, timed_share
 from pgmest.schema.identifiers import (
@@ -33,12 +34,33 @@ from pgmest.schema.identifiers import (
     uncovered,
 )
 from pgmest.schema.notation import quoted
+from pgmest.schema.sentinels import doubtful_sentinel, sentinels
 from pgmest.schema.tally import Tally
 
 MANY_ROWS, RARE = 100, 3
 """With this many rows or more, values of fewer than this many of them are not listed."""
 
-GAP_TEXTS = ("", "?", "-", "--", ".", "..", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT", "#N/A", "#NULL!")
+GAP_TEXTS = (
+    *(
+        "",
+        "?",
+        "-",
+        "--",
+        ".",
+        "..",
+        "...",
+        "NaN",
+        "nan",
+        "null",
+        "NULL",
+        "Null",
+        "<NA>",
+        "NaT",
+        "\N{EN DASH}",
+        "\N{EM DASH}",
+    ),
+    *("#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NV", "#WERT!", "#BEZUG!", "#ZAHL!"),
+)
 """Texts that are never an answer."""
 MAYBE_GAPS = ("NA", "N/A", "n/a", "na", "None", "none", "NONE", "missing", "Missing", "MISSING")
 """Texts that mean a missing value among numbers and dates, but may be an answer among other texts."""
@@ -106,13 +128,32 @@ def guess(name: str, tally: Tally, amounts: bool = False) -> Guess:
     if not known.distinct:
         return Guess(left_out="IT HOLDS NO VALUES")
     gaps = bool(tally.gaps or marked.any())
+    dashes = np.isin(tally.values, tuple(NOTHING))
+    if dashes.any():
+        rest = bool(tally.gaps or (marked & ~dashes).any())
+        found = _in_texts(name, tally.where(dashes | ~marked), rest, amounts)
+        if found is not None and any(line.startswith("zeros:") for line in found.lines):
+            return replace(found, markers=(*(text for text in markers if text not in NOTHING), *found.markers))
     if maybe.any() and not maybe.all():
         found = _in_texts(name, known.where(~maybe), True, amounts)
         if found is not None and not any(line.startswith("labels:") for line in found.lines):
             more = sorted(known.values[maybe])
             return replace(found, markers=tuple(dict.fromkeys([*markers, *more, *found.markers])), gaps=True)
     found = _in_texts(name, known, gaps, amounts) or _labels(name, known, gaps)
-    return replace(found, markers=(*markers, *found.markers), gaps=found.gaps or gaps)
+    notes = _dashes_that_may_be_zero(found, tally.where(dashes), known) if dashes.any() else ()
+    return replace(found, markers=(*markers, *found.markers), gaps=found.gaps or gaps, notes=(*found.notes, *notes))
+
+
+def _dashes_that_may_be_zero(found: Guess, dashes: Tally, known: Tally) -> tuple[str, ...]:
+    """Return a note on dashes beside numbers of which none is 0 and none negative."""
+    numbers = numbers_in(known)
+    if found.left_out or numbers is None or not numbers.tally.distinct or numbers.tally.values.min() <= 0:
+        return ()
+    rows = f"{dashes.rows:,} {'ROW' if dashes.rows == 1 else 'ROWS'}"
+    zeros = f"zeros: [{', '.join(map(quoted, dashes.values))}]"
+    instead = f"type: integer, min: 0 AND {zeros}" if found.codes else zeros
+    becomes = f"{listed_texts(dashes.values)} ({rows}) BECOMES MISSING"
+    return (f"{becomes}. NO NUMBER IS 0: IF IT MEANS 0, SAY {instead} INSTEAD.",)
 
 
 def _typed(name: str, tally: Tally, amounts: bool) -> Guess:
@@ -168,8 +209,11 @@ def _are_labels(found: Numbers) -> bool:
 def _dated(dates: Dates, gaps: bool, timed: float = 0.0) -> Guess:
     lines, notes = date_lines(dates.days.values, timed, dates.form)
     form = [] if dates.form is None else [f'format: "{dates.form}"']
-    form += [dates.months.line] if dates.months else []
+    form += [names.line for names in (dates.months, dates.weekdays) if names is not None]
     doubt = [f"IT COULD AS WELL BE WRITTEN {dates.doubtful}: ASK."] if dates.doubtful else []
+    if dates.other is not None:
+        written, rows = dates.other
+        doubt.append(f"{rows:,} OTHER VALUES ARE WRITTEN {written}: WRITE ALL DATES IN ONE FORMAT.")
     found = Guess((*lines, *form), dates.unknown, gaps, (*doubt, *notes))
     return _with_odd(found, dates.odd, "A DATE")
 
@@ -200,7 +244,8 @@ def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
         guessed = _codes(tally, gaps, "other: other")
     else:
         guessed = Guess(tuple(range_lines(tally, found.top)), gaps=gaps)
-        guessed = replace(guessed, notes=_all_differ(tally) if whole else ())
+        doubt = doubtful_sentinel(tally)
+        guessed = replace(guessed, notes=(*(_all_differ(tally) if whole else ()), *([doubt] if doubt else [])))
     lines, notes = (*guessed.lines, *found.writing), (*guessed.notes, *found.notes)
     spelled = found.spelled if found.writing else {}  # of plain numbers, all texts of one number are markers
     found_marks = tuple(itertools.chain.from_iterable(spelled.get(mark, (str(mark),)) for mark in marks))

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.schema.guess_numbers import MOST_MARKERS
 from pgmest.schema.identifiers import shape_of
 from pgmest.schema.months import Months, months_in
-from pgmest.schema.periods import is_period
+from pgmest.schema.periods import period_of
 from pgmest.schema.readings import day_of
 from pgmest.schema.tally import Tally
+from pgmest.schema.weekdays import ENGLISH, Weekdays, weekday_format
 
 ENOUGH_DATES, HALF = 0.8, 0.5
 """The share of values that must be times or digits of dates, and the share that must be dates in one format."""
@@ -46,6 +48,9 @@ DAYS = (
     "%d %B %Y",
     "%d %b %y",
     "%d. %B %Y",
+    "%Y. %B %d.",
+    "%d %B %Y г.",
+    "%d %B %Y г",
     "%d. %b %Y",
     "%d.%b.%Y",
     "%d de %B de %Y",
@@ -73,12 +78,16 @@ TIMES = (
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y %b")
 PERIODS = (
-    *("%YQ%q", "%Y-Q%q", "%Y Q%q", "%Y/Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y", "%q. Quartal %Y"),
+    *("%YQ%q", "%Y-Q%q", "%Y Q%q", "%Y/Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y", "%q. Quartal %Y", "%qQ%Y", "%qQ %Y"),
     *("%YT%q", "%Y-T%q", "%Y T%q", "T%q %Y", "T%q-%Y", "T%q/%Y"),
+    *("%YH%h", "%Y-H%h", "%Y H%h", "%Y/H%h", "H%h %Y", "H%h-%Y", "H%h/%Y", "%hH%Y", "%hH %Y", "%h. Halbjahr %Y"),
+    *("%Y-HJ%h", "%YHJ%h", "%Y/HJ%h", "%Y HJ%h", "HJ%h %Y", "HJ%h/%Y", "HJ%h-%Y", "%h. HJ %Y", "%h.HJ %Y"),
+    *("%YS%h", "%Y-S%h", "%Y S%h", "S%h %Y", "S%h-%Y", "S%h/%Y"),
     *("%G-W%V", "%GW%V", "%G W%V", "W%V %G", "W%V/%G", "W%V-%G", "%G-KW%V", "%G/KW%V", "%G KW%V", "%G-S%V", "%GS%V"),
     *("KW%V %G", "KW %V %G", "KW%V/%G", "KW %V/%G", "S%V %G", "S%V/%G", "S%V-%G"),
 )
-"""Formats of quarters (T in French and Spanish), and of weeks (KW in German, S in French and Spanish)."""
+"""Formats of quarters (T in French and Spanish), half-years (HJ in German, S in French and Spanish), and weeks (KW in
+German, S in French and Spanish). Those of half-years stand first, as weeks have higher numbers, too."""
 COMPACT: dict[int, tuple[str, ...]] = {
     8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"),
     6: ("%Y%m",),
@@ -109,7 +118,8 @@ class Dates:
         form: how they are written; None for 2020-12-31.
         doubtful: another form that reads as many of them, or None.
         unknown: texts of days that mean missing values.
-        months: their names of months; None for English ones, or if they have none.
+        months, weekdays: their names of months and weekdays; None for English ones, or if they have none.
+        other: the format of the most rows with dates in another one, and their number; None without such rows.
     """
 
     days: Tally
@@ -118,6 +128,8 @@ class Dates:
     doubtful: str | None
     unknown: tuple[str, ...] = ()
     months: Months | None = None
+    weekdays: Weekdays | None = None
+    other: tuple[str, int] | None = None
 
 
 def _shape_of_format(form: str | None) -> str:
@@ -140,11 +152,11 @@ for _form in (*MONTHS, *PERIODS):
 
 def dates_in(tally: Tally) -> Dates | None:
     """Return the dates among texts; None where too few are."""
-    texts = tally.texts
-    if tally.share(texts.str.contains(r"\d").to_numpy(dtype=bool)) < HALF:
+    if tally.share(tally.texts.str.contains(r"\d").to_numpy(dtype=bool)) < HALF:
         return None
+    begins, weekdays, texts = _without_weekday(tally.texts)
     iso = texts.str.fullmatch(ISO).to_numpy(dtype=bool)
-    months, texts = _months(tally)
+    months, texts = _months(tally, texts)
     forms = _formats(tally, texts)
     if months is not None:  # whose names are read alike by %b and %B
         forms = list(dict.fromkeys(form and form.replace("%b", "%B") for form in forms))
@@ -160,20 +172,54 @@ def dates_in(tally: Tally) -> Dates | None:
     read = ~np.isnat(days)
     odd = tally.where(~read)
     tied = [one for one, share in zip(best, shares, strict=True) if share == max(shares)]
-    as_good = [other for other, others in tied if (others[read] != days[read]).any()]
+    as_good = [
+        other for other, others in tied if (others[read] != days[read]).any() and not np.isnat(others[read]).any()
+    ]
+    also, rows = _in_another_format(odd, texts[~read])
     found = Tally(days[read], tally.counts[read]).merged()
     unknown = unknown_days(found)
     kept = ~np.isin(found.values, np.array(unknown, dtype="M8[D]"))
     written = tuple(tally.texts[read & np.isin(days, np.array(unknown, dtype="M8[D]"))])
-    return Dates(found.where(kept), odd, form, as_good[0] if as_good else None, written, months)
+    if begins:
+        form, also, *as_good = (begins + (one or "%Y-%m-%d") for one in (form, also, *as_good))
+    other = (also or "%Y-%m-%d", rows) if rows else None
+    return Dates(found.where(kept), odd, form, as_good[0] if as_good else None, written, months, weekdays, other)
 
 
-def _months(tally: Tally) -> tuple[Months | None, Any]:
+def _in_another_format(odd: Tally, texts: Any) -> tuple[str | None, int]:
+    """Return the format of the most rows among values that are no dates in the chosen one, and their number.
+
+    Args:
+        odd: the values, with their rows.
+        texts: their texts, in which names are English.
+    """
+    if odd.distinct <= MOST_MARKERS:
+        return None, 0
+    iso = texts.str.fullmatch(ISO).to_numpy(dtype=bool)
+    rows = {form: int(odd.counts[~np.isnat(_days(texts, form, iso))].sum()) for form in (None, *_formats(odd, texts))}
+    return max(rows.items(), key=lambda found: found[1])
+
+
+def _without_weekday(texts: Any) -> tuple[str, Weekdays | None, Any]:
+    """Return the format of the weekday that most texts begin with, its names, and the texts without it.
+
+    Texts without a weekday are empty then. The format is "" where there is none, or where it is in English and formats
+    with it are known.
+    """
+    found = weekday_format(texts[:: max(len(texts) // TRIED, 1)].tolist())
+    if found is None:
+        return "", None, texts
+    begins, weekdays = found
+    names = "|".join(map(re.escape, (weekdays or Weekdays(ENGLISH[begins[:2]])).names))
+    rest = texts.str.extract(f"(?i)^(?:{names}){re.escape(begins[2:])}(.*)$", expand=False).fillna("")
+    return begins, weekdays, rest
+
+
+def _months(tally: Tally, texts: Any) -> tuple[Months | None, Any]:
     """Return the names of months that most rows have, if these are not English, and the texts with English ones.
 
     As in the schema, texts without one of the names are empty then.
     """
-    texts = tally.texts
     some = texts[:: max(len(texts) // TRIED, 1)].tolist()
     months = months_in(some) if any(NAME.search(text) for text in some[:MOST_WITHOUT]) else None
     if months is None:
@@ -237,7 +283,7 @@ def _days(texts: Any, form: str | None, iso: np.ndarray) -> np.ndarray:
 
     if form is None:
         return _iso_days(texts, iso)
-    if is_period(form):
+    if period_of(form):
         found = [day_of(text, form) for text in texts]
         return np.array([np.datetime64("NaT") if day is None else day for day in found], dtype="M8[D]")
     days = pd.to_datetime(texts, format=form, errors="coerce").to_numpy().astype("M8[D]")

@@ -1,4 +1,4 @@
-"""Guesses about numbers, for drafts: codes or amounts, markers of missing values, bounds, bins and points."""
+"""Guesses about numbers, for drafts: how they are written, codes or amounts, bounds, bins and points."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ MANY_NUMBERS = 20
 
 LOW_SENTINELS = (*range(-9, 0), -66, -77, -88, -97, -98, -99, -666, -777, -888, -997, -998, -999, -9999, -99999)
 HIGH_SENTINELS = (99, 999, 9999, 99999, 999999)
-FAR = 2
-"""A high number is a marker of missing values if it lies this many ranges of all other values above these."""
 
 MOST_CODES, ROWS_EACH = 31, 3
 """The largest number of distinct numbers that are listed as codes, and the least number of rows of each, on average."""
@@ -51,6 +49,8 @@ TOP_CODE = (
 )
 """The texts of a top bin, such as 85+ and "85 and over"."""
 DASHES = "".join(MINUSES)
+NOTHING = frozenset(("-", "--", "\N{EM DASH}", *MINUSES))
+"""The texts that mean 0 in accounts and in tables of statistical offices, and a missing value in others."""
 NEGATIVE_FORMS = {
     "parentheses": r"^([^\w()]*|[A-Z]{3} )\(([^\w()]*)(\d[\d.,' \u00a0\u202f\u2019]*[^\w()]*)\)([^\w()]*| [A-Z]{3})$",
     "trailing": r"^([^\w-]*|[A-Z]{3} )()(\d[\d.,' \u00a0\u202f\u2019]*)-([^\w-]*| [A-Z]{3})$",
@@ -76,6 +76,7 @@ class Numbers:
         measured: whether the numbers are floats, or written with a decimal mark.
         notes: what a draft says about it.
         spelled: the texts of numbers that may mean missing values.
+        zeros: texts that mean 0, as in accounts.
     """
 
     tally: Tally
@@ -87,13 +88,16 @@ class Numbers:
     notes: tuple[str, ...] = ()
     negative: str = "leading"
     spelled: Mapping[float, tuple[str, ...]] = field(default_factory=dict)
+    zeros: tuple[str, ...] = ()
 
     @property
     def writing(self) -> list[str]:
         """The lines of a schema that say how texts write numbers."""
         ignore = [f"ignore: [{', '.join(map(quoted, self.ignore))}]"] if self.ignore else []
         negative = [] if self.negative == "leading" else [f"negative: {self.negative}"]
-        return [*ignore, *([f'decimal: "{self.decimal}"'] if self.decimal != "." else []), *negative]
+        decimal = [f'decimal: "{self.decimal}"'] if self.decimal != "." else []
+        zeros = [f"zeros: [{', '.join(map(quoted, self.zeros))}]"] if self.zeros else []
+        return [*ignore, *decimal, *negative, *zeros]
 
 
 # -- numbers among texts ----------------------------------------------------------------------------------------------
@@ -110,7 +114,7 @@ def plain_numbers(text: Any) -> np.ndarray:
 def numbers_in(tally: Tally) -> Numbers | None:
     """Return the numbers among texts, however they are written; None where too few are."""
     text = tally.texts
-    if tally.share(text.str.contains(r"\d").to_numpy(dtype=bool)) < 0.5:
+    if tally.share(text.str.contains(rf"\d|^[^\w]+[-{DASHES}]$|^[-{DASHES}][^\w]+$").to_numpy(dtype=bool)) < 0.5:
         return None
     text, negative = _signed(text)
     for ignore, decimal in _writings(text):
@@ -120,16 +124,27 @@ def numbers_in(tally: Tally) -> Numbers | None:
         if decimal == ",":
             short = short.str.replace(".", "?", regex=False).str.replace(",", ".", regex=False)
         short = short.str.strip()
-        read = plain_numbers(short) & _grouped(text, ignore, decimal)
+        zero = short.isin(NOTHING).to_numpy(dtype=bool) & (
+            (text != short).to_numpy(dtype=bool) | (negative == "parentheses")
+        )
+        zeros = tuple(dict.fromkeys(short[zero]))
+        short = short.where(~zero, "0")
+        read = zero | (plain_numbers(short) & _grouped(text, ignore, decimal))
         odd = tally.where(~read)
         found = replace(tally.where(read), values=short[read].astype(float).to_numpy()).merged()
         if _enough(found, odd):
             measured = bool(short[read].str.contains(".", regex=False).any())
             spelled = _spelled(tally.values[read], short[read].astype(float).to_numpy())
-            return Numbers(found, odd, ignore, decimal, measured=measured, negative=negative, spelled=spelled)
+            notes = (f"{listed_texts(tally.values[zero])} COUNTS AS 0, AS IN ACCOUNTS.",) if zeros else ()
+            return Numbers(found, odd, ignore, decimal, None, measured, notes, negative, spelled, zeros)
         if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
             return replace(top, negative=negative)
     return None
+
+
+def listed_texts(texts: Iterable[str]) -> str:
+    """Return texts in quotes, as a note of a draft lists them."""
+    return " AND ".join(map(quoted, texts))
 
 
 def _signed(text: Any) -> tuple[Any, str]:
@@ -163,6 +178,7 @@ def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:
     if signs:
         yield signs, "."
     if unit := _unit_of(text):
+        signs = (*signs, unit)
         yield (unit,), "."
     if "," in joined:
         yield (*signs, ","), "."
@@ -176,7 +192,7 @@ def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:
 
 def _unit_of(text: Any) -> str | None:
     """Return what stands behind the numbers in many texts, such as kg; None if that is not the same."""
-    behind = text.str.extract(r"^-?\d[\d.]*\s*(°?[^\W\d_][^\d-]*)$")[0].dropna().str.strip()
+    behind = text.str.extract(r"^-?\d[\d.,]*\s*(°?[^\W\d_][^\d-]*)$")[0].dropna().str.strip()
     same = len(text) > MOST_CODES and len(behind) >= ENOUGH_NUMBERS * len(text) and behind.nunique() == 1
     return str(behind.iloc[0]) if same else None
 
@@ -225,26 +241,6 @@ def _with_top(numbers: Tally, odd: Tally, ignore: tuple[str, ...]) -> Numbers | 
     ignored = (*ignore, *sorted((sign.strip() for sign in signs), key=len, reverse=True))
     tally = replace(numbers, values=values, counts=counts).merged()
     return Numbers(tally, odd.where(~is_top), ignored, ".", top, notes=(note,))
-
-
-# -- markers of missing values ----------------------------------------------------------------------------------------
-
-
-def sentinels(tally: Tally) -> list[int]:
-    """Return numbers that mean missing values: -1 or -99 where all else is at least 0, 999 far beyond all else."""
-    found, rest = [], tally
-    low = tally.values < 0
-    codes, others = np.sort(tally.values[low]).tolist(), tally.values[~low]
-    scale = len(codes) > 1 and codes == list(range(-len(codes), 0))  # -3, -2, -1 go on as 0, 1, 2
-    marked = bool(codes) and not scale and set(codes) <= set(LOW_SENTINELS)
-    if marked and len(others) > 2 and others.max() > 2:
-        found, rest = [int(code) for code in codes], tally.where(~low)
-    if rest.distinct > 2 and rest.values.max() in HIGH_SENTINELS:
-        high, others = rest.values.max(), rest.values[rest.values != rest.values.max()]
-        apart = high - others.max() > FAR * np.ptp(others) and others.min() >= 0
-        if rest.counts[rest.values == high][0] >= 2 and apart and len(others) > (MOST_CODES if high < 100 else 2):
-            found.append(int(high))
-    return found
 
 
 # -- codes and ranges -------------------------------------------------------------------------------------------------
@@ -298,6 +294,7 @@ def _real_range(tally: Tally) -> list[str]:
     least = 0.0 if 0 <= low <= high / 2 else math.floor(low / step) * step
     least -= step if least > low else 0.0  # a number too small to be divided by the step
     most = (math.floor(high / step) + 1) * step
+    most = high if high > least and math.floor(high / step) * step == high else most
     least, most = max(least, -HUGE), min(most, HUGE)
     if not least < most:  # all are huge
         least, most = min(least, 0.0), max(most, 0.0)

@@ -1,15 +1,15 @@
-"""Names of months in dates: those that a schema lists, and those of several languages, which drafts recognize."""
+"""Names of months in dates, and those of several languages, which drafts recognize."""
 
 from __future__ import annotations
 
 import calendar
+import datetime
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from pgmest.schema.notation import SchemaNode, quoted
+from pgmest.schema.calendar_names import CalendarNames, spellings
 
 ENGLISH = {"%B": tuple(calendar.month_name[1:]), "%b": tuple(calendar.month_abbr[1:])}
 """The names that formats read, by directive, January first."""
@@ -34,6 +34,23 @@ LANGUAGES = tuple(
         "januari februari maart april mei juni juli augustus september oktober november december",
         "jan feb mrt apr mei jun jul aug sep okt nov dec",
         "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+        "styczeń luty marzec kwiecień maj czerwiec lipiec sierpień wrzesień październik listopad grudzień",
+        "ledna února března dubna května června července srpna září října listopadu prosince",
+        "leden únor březen duben květen červen červenec srpen září říjen listopad prosinec",
+        "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+        "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
+        "янв фев мар апр май июн июл авг сен окт ноя дек",
+        "янв. февр. мар. апр. мая июн. июл. авг. сент. окт. нояб. дек.",
+        "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
+        "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesäkuuta heinäkuuta elokuuta syyskuuta lokakuuta "
+        "marraskuuta joulukuuta",
+        "tammikuu helmikuu maaliskuu huhtikuu toukokuu kesäkuu heinäkuu elokuu syyskuu lokakuu marraskuu joulukuu",
+        "tammi helmi maalis huhti touko kesä heinä elo syys loka marras joulu",
+        "január február március április május június július augusztus szeptember október november december",
+        "ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie",
+        "Ocak Şubat Mart Nisan Mayıs Haziran Temmuz Ağustos Eylül Ekim Kasım Aralık",
+        "Ιανουαρίου Φεβρουαρίου Μαρτίου Απριλίου Μαΐου Ιουνίου Ιουλίου Αυγούστου Σεπτεμβρίου Οκτωβρίου Νοεμβρίου "
+        "Δεκεμβρίου",
         "januari februari mars april maj juni juli augusti september oktober november december",
         "januar februar marts april maj juni juli august september oktober november december",
         "januar februar mars april mai juni juli august september oktober november desember",
@@ -43,76 +60,34 @@ LANGUAGES = tuple(
         "Jan. Feb. March April May June July Aug. Sept. Oct. Nov. Dec.",
     )
 )
-"""The names of months, January first, in German, French, Spanish, Italian, Portuguese, Dutch, Polish, Swedish, Danish
-and Norwegian, in full or short, and English ones that formats do not read."""
+"""The names of months, January first, in German, French, Spanish, Italian, Portuguese, Dutch, Polish, Czech, Russian,
+Ukrainian, Finnish, Hungarian, Romanian, Turkish, Greek, Swedish, Danish and Norwegian, in full or short, and English
+ones that formats do not read."""
 FIRST = re.compile(r"(?<!\d)1(?:er|\.?[º°])(?![^\W_])")
 """The first day of a month where it is an ordinal number, as in 1er janvier and 1º gennaio."""
 DOTTED = re.compile(rf"(?:{'|'.join(ENGLISH['%B'])})\.(?!\d)")
-EXPANDED = str.maketrans({"ä": "ae", "Ä": "Ae", "ö": "oe", "ü": "ue"})
-"""The spelling of umlauts in plain letters."""
 
 
 @dataclass(frozen=True)
-class Months:
+class Months(CalendarNames):
     """The names of months in the dates of a column, capital and small letters alike.
+
+    >>> Months(LANGUAGES[0]).read("3. märz 2024", "%d. %B %Y")
+    '3. March 2024'
 
     Attributes:
         names: twelve names, January first.
     """
 
-    names: tuple[str, ...]
-
-    @classmethod
-    def from_node(cls, node: SchemaNode, form: str | None) -> Months:
-        """Return the names that a schema lists.
-
-        Raises:
-            SchemaError: these are no twelve different names, or the format of the dates has no names of months.
-        """
-        if form is None or not any(field in form for field in ENGLISH):
-            node.fail('names months, so dates need a format that has them, such as format: "%d. %B %Y".')
-        names = tuple(unicodedata.normalize("NFC", item.text().strip()) for item in node.items())
-        if len(names) != 12 or len(set(map(str.casefold, names))) != 12:
-            node.fail(f"must be twelve different names, January first, not {node.shown}.")
-        if not all(re.fullmatch(r"[^\W\d_][^\d%]*", name) for name in names):
-            node.fail(f"must be names without digits that begin with a letter, not {node.shown}.")
-        return cls(names)
+    KEY = "months"
+    ENGLISH = ENGLISH
+    EXAMPLE = ("twelve", "January", "%d. %B %Y")
 
     def read(self, value: object, form: str) -> object:
-        """Return a text with the English name of its month, as formats read it; any other value as it is.
+        return super().read(FIRST.sub("1", value) if isinstance(value, str) else value, form)
 
-        A text without one of the names is returned as the empty text, which is no date.
-
-        >>> Months(LANGUAGES[0]).read("3. märz 2024", "%d. %B %Y")
-        '3. March 2024'
-        """
-        if not isinstance(value, str):
-            return value
-        value = FIRST.sub("1", value if value.isascii() else unicodedata.normalize("NFC", value))
-        found = self._pattern.search(value)
-        place = None if found is None else self._places.get(found[0].casefold())
-        if found is None or place is None:
-            return ""
-        return value[: found.start()] + ENGLISH["%B" if "%B" in form else "%b"][place] + value[found.end() :]
-
-    def format(self, form: str, month: int) -> str:
-        """Return a format in which the name of one month stands, 1 for January."""
-        name = self.names[month - 1]
-        return form.replace("%B", name).replace("%b", name)
-
-    @property
-    def line(self) -> str:
-        """The line of a schema that lists the names."""
-        return f"months: [{', '.join(map(quoted, self.names))}]"
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name.casefold(): place for place, name in enumerate(self.names)}
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        longest = sorted(map(re.escape, self.names), key=len, reverse=True)
-        return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(longest)})(?![^\W\d_])", re.IGNORECASE)
+    def place_of(self, date: datetime.date) -> int:
+        return date.month - 1
 
 
 def months_in(texts: Sequence[str]) -> Months | None:
@@ -124,18 +99,11 @@ def months_in(texts: Sequence[str]) -> Months | None:
     if not texts:
         return None
     english = max(_share(Months(names), texts) for names in ENGLISH.values())
-    known = [Months(names) for names in _spelled()]
+    joined = unicodedata.normalize("NFC", " ".join(texts)).casefold()
+    known = [Months(names) for names in spellings(LANGUAGES) if any(name.casefold() in joined for name in names)]
     shares = [_share(months, texts) for months in known]
-    best = max(shares)
+    best = max(shares, default=0.0)
     return known[shares.index(best)] if best > max(english, 0.5) else None
-
-
-def _spelled() -> Iterator[tuple[str, ...]]:
-    """Yield the names of each language, and those without accents where they have some."""
-    for names in LANGUAGES:
-        yield names
-        plain = tuple(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode() for name in names)
-        yield from dict.fromkeys((plain, tuple(name.translate(EXPANDED) for name in names)))
 
 
 def _share(months: Months, texts: Sequence[str]) -> float:

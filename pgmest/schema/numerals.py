@@ -12,7 +12,7 @@ from pgmest.schema.engine import EngineColumn
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import BLANKS, LIMIT, MINUS, MINUSES, real_of, whole_of
 
-WRITING_KEYS = ("ignore", "decimal", "negative")
+WRITING_KEYS = ("ignore", "decimal", "negative", "zeros")
 NEGATIVES = ("leading", "trailing", "parentheses", "typographic")
 """The notations of negative numbers: -5, 5-, (5), and with a minus sign or a dash in place of the hyphen."""
 
@@ -25,11 +25,13 @@ class Writing:
         ignore: what is left out wherever it stands, such as currency signs and separators of thousands.
         decimal: the decimal mark.
         negative: one of `NEGATIVES`; -5 is read with all of them.
+        zeros: texts that mean 0, such as the dash of accounts, after what is left out.
     """
 
     ignore: tuple[str, ...] = ()
     decimal: str = "."
     negative: str = "leading"
+    zeros: tuple[str, ...] = ()
 
     @classmethod
     def from_fields(cls, fields: dict[str, SchemaNode]) -> Writing:
@@ -44,7 +46,8 @@ class Writing:
             )
         if negative == "typographic" and any(minus in sign for minus in MINUSES for sign in ignore):
             fields["ignore"].fail("must not hold dashes, which mark negative numbers; say negative: if they do not.")
-        return cls(tuple(ignore), decimal, negative)
+        zeros = [_zero(item, ignore) for item in fields["zeros"].items()] if "zeros" in fields else []
+        return cls(tuple(ignore), decimal, negative, tuple(zeros))
 
     def plain(self, value: object) -> object:
         """Return a text as one that is read as a number; any other value as it is."""
@@ -52,6 +55,8 @@ class Writing:
             return value
         for text in self.ignore:
             value = value.replace(text, "")
+        if value.strip(BLANKS) in self.zeros:
+            return "0"
         value = (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
         if self.negative == "trailing" and value.endswith("-"):
             return f"-{value.removesuffix('-').rstrip(BLANKS)}"
@@ -76,7 +81,7 @@ class Writing:
 
     def in_engine(self, column: EngineColumn) -> EngineColumn:
         """Return a column that an engine holds, its texts as they are read."""
-        return replace(column, ignore=self.ignore, decimal=self.decimal, negative=self.negative)
+        return replace(column, ignore=self.ignore, decimal=self.decimal, negative=self.negative, zeros=self.zeros)
 
 
 PLAIN_WRITING = Writing()
@@ -88,6 +93,28 @@ def _ignored(node: SchemaNode) -> str:
     if not text or any(char.isdigit() or char in ("-", MINUS) for char in text):
         node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
     return text
+
+
+def _zero(node: SchemaNode, ignore: list[str]) -> str:
+    text = node.text().strip(BLANKS)
+    if not text or any(char.isdigit() for char in text) or any(sign in text for sign in ignore):
+        node.fail(
+            f"must be texts that mean 0, such as a dash, without digits and what ignore: lists, not {node.shown}."
+        )
+    return text
+
+
+def check_zeros(fields: dict[str, SchemaNode], writing: Writing, markers: frozenset[str]) -> None:
+    """Raise SchemaError if a text means both 0 and a missing value.
+
+    Args:
+        fields: those of the column.
+        writing: its notation.
+        markers: its texts of missing values.
+    """
+    both = sorted(markers & set(writing.zeros))
+    if both:
+        fields["zeros"].fail(f"must not hold {both[0]!r}, which missing: lists; a text means 0 or a missing value.")
 
 
 class Numbers(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from pgmest.data.dates import DAY
 from pgmest.data.table_file import TableFile
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, excerpt
+from pgmest.schema.calendar_names import CalendarNames
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.clock import Duration
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer, Real
-from pgmest.schema.months import Months
 from pgmest.schema.numerals import Writing
 from pgmest.schema.periods import date_text
 from pgmest.schema.readings import EPOCHS, could_be_written, text_of
@@ -39,7 +40,7 @@ def as_written(
         missing: the records without a value, shape (records,).
     """
     if isinstance(column, Date) and column.format is not None:
-        values = date_texts(values, column.format, column.months)
+        values = date_texts(values, column.format, column.names)
     elif isinstance(column, Duration):
         values = duration_texts(values)
     elif isinstance(column, Integer | Real) and column.writing != Writing():
@@ -67,14 +68,18 @@ def number_text(number: float, writing: Writing) -> str:
     ('908,94', '0.0000001')
     >>> number_text(-5, Writing(negative="trailing")), number_text(-5, Writing(negative="parentheses"))
     ('5-', '(5)')
+    >>> number_text(0.0, Writing(zeros=("-",)))
+    '-'
     """
+    if number == 0 and writing.zeros:
+        return writing.zeros[0]
     text = repr(number)
     if "e" in text and any("e" in ignored.lower() for ignored in writing.ignore):
         text = np.format_float_positional(number, trim="0")
     return writing.signed(text.replace(".", writing.decimal))
 
 
-def date_texts(dates: np.ndarray, form: str, months: Months | None = None) -> np.ndarray:
+def date_texts(dates: np.ndarray, form: str, names: Sequence[CalendarNames] = ()) -> np.ndarray:
     """Return dates as texts in a format (`periods.date_text`), or as numbers since 1970 (`readings.EPOCHS`).
 
     >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
@@ -84,8 +89,9 @@ def date_texts(dates: np.ndarray, form: str, months: Months | None = None) -> np
     if form in EPOCHS:
         numbers = distinct.astype("M8[s]").astype(np.int64) * EPOCHS[form]
         return _objects(map(str, numbers.tolist()))[positions.reshape(-1)]
-    forms = {month: form if months is None else months.format(form, month) for month in range(1, 13)}
-    texts = [date_text(date, forms[date.month]) for date in distinct.astype(object)]
+    texts = [
+        date_text(date, reduce(lambda f, one: one.format(f, date), names, form)) for date in distinct.astype(object)
+    ]
     return _objects(texts)[positions.reshape(-1)]
 
 
@@ -174,9 +180,7 @@ def _texts(schema: Schema) -> Iterator[tuple[str, str]]:
             yield from ((f"the value of '{column.name}'", label) for label in column.labels())
         if isinstance(column, Date) and column.format is not None:
             yield f"the format of '{column.name}'", column.format
-            yield from (
-                (f"a month of '{column.name}'", name) for name in (column.months.names if column.months else ())
-            )
+            yield from ((f"a name of {one.KEY} of '{column.name}'", name) for one in column.names for name in one.names)
         yield f"the missing value of '{column.name}'", gap_text(schema, column)
 
 

@@ -1,5 +1,6 @@
 """Drafts read columns as a person would: codes, identifiers, dates, markers of missing values, and amounts."""
 
+import calendar
 import itertools
 import re
 import unicodedata
@@ -16,6 +17,7 @@ from pgmest.schema import Schema, draft
 from pgmest.schema.guess_times import NAMED_CLOCKS
 from pgmest.schema.months import ENGLISH, LANGUAGES
 from pgmest.schema.periods import date_text
+from pgmest.schema.weekdays import LANGUAGES as WEEKDAYS
 
 MARK = "# READ FROM THE PRIVATE DATA"
 ROWS = 2000
@@ -383,8 +385,10 @@ def test_named_months_of_many_texts_and_few_rows_do_not_hide_other_dates():
     assert schema.check(pd.DataFrame({"c": written, "beside": "x"})).columns[0].unreadable == 90
 
 
-@pytest.mark.parametrize("form", ["%YQ%q", "Q%q/%Y", "%q. Quartal %Y", "%G-W%V", "KW %V/%G"])
-def test_quarters_and_weeks_are_dates_with_a_bin_each(form):
+@pytest.mark.parametrize(
+    "form", ["%YQ%q", "Q%q/%Y", "%q. Quartal %Y", "%G-W%V", "KW %V/%G", "%Y-S%h", "%h. Halbjahr %Y"]
+)
+def test_half_years_quarters_and_weeks_are_dates_with_a_bin_each(form):
     days = pd.date_range("2015-01-01", periods=700 if "%V" in form else ROWS)
     written = [date_text(day, form) for day in days]
     lines, schema = one(written)
@@ -396,9 +400,48 @@ def test_quarters_and_weeks_are_dates_with_a_bin_each(form):
     assert schema.decode(codes, seed=0, written=True)["c"].tolist() == written
 
 
+@pytest.mark.parametrize(
+    ("weekdays", "form"),
+    [
+        (WEEKDAYS[0], "%A, %d.%m.%Y"),
+        (WEEKDAYS[2], "%A., %d.%m.%Y"),
+        (WEEKDAYS[5], "%A. %d/%m/%Y"),
+        (WEEKDAYS[7], "%A %d/%m/%Y"),
+        (WEEKDAYS[9], "%A %d %b %Y"),
+        (WEEKDAYS[20], "%A %Y-%m-%d"),
+        (calendar.day_name, "%A, %d.%m.%Y"),
+    ],
+)
+def test_dates_begin_with_weekdays_of_many_languages(weekdays, form):
+    months = LANGUAGES[11]  # Italian, in which "mar" is a Tuesday and March
+    days = DAYS[:400]
+    written = [
+        day.strftime(form.replace("%A", weekdays[day.weekday()]).replace("%b", months[day.month - 1])) for day in days
+    ]
+    lines, schema = one(written)
+    assert f'format: "{form.replace("%b", "%B")}"' in lines
+    table = pd.DataFrame({"c": written, "beside": "x"})
+    codes = schema.encode(table)
+    assert schema.check(table).kept == 1.0
+    assert (codes.column("c") == schema.encode(pd.DataFrame({"c": days, "beside": "x"})).column("c")).all()
+
+
+def test_months_that_are_also_weekdays_are_no_weekdays():
+    written = [f"mar {year}" for year in range(1990, 2020)] * 20
+    assert not any(line.startswith("weekdays:") for line in one(written)[0])
+
+
 def test_codes_of_a_digit_a_letter_and_a_digit_are_no_quarters():
     lines, _ = one([f"{number % 90 + 1000}X{number % 3}" for number in range(ROWS)])
     assert "type: date" not in lines
+
+
+def test_dates_in_two_formats_are_said_to_be():
+    days = DAYS[:400]
+    written = [f"{day:%Y-%m-%d}" if place % 5 < 3 else f"{day:%d/%m/%Y}" for place, day in enumerate(days)]
+    lines, _ = one(written)
+    assert any("160 OTHER VALUES ARE WRITTEN %d/%m/%Y: WRITE ALL DATES IN ONE FORMAT" in line for line in lines)
+    assert not any("COULD AS WELL BE" in line for line in lines)
 
 
 def test_all_spellings_of_an_unknown_day_are_markers():
@@ -734,3 +777,48 @@ def test_few_numbers_in_a_notation_are_labels():
 @pytest.mark.parametrize("name", ["Kundennummer", "PatNr", "Vorname", "Nachname"])
 def test_german_names_of_identifiers_are_known(name):
     assert "IS LEFT OUT: IT IS CALLED" in one([f"N{number % 40}" for number in range(400)], name)[0][0]
+
+
+# -- notations of statistical offices and hospitals -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("write", "dash"), [("${:,.2f}", "$-"), ("{:,.2f} €", "- €"), ("({:,.2f})", "-")])
+def test_the_dash_of_accounts_is_zero(write, dash):
+    amounts = np.where(rng().random(ROWS) < 0.2, 0, rng().lognormal(7, 1, ROWS).round(2))
+    texts = [write.format(x) if x else dash for x in amounts]
+    texts[:9] = [f"{x:,.2f}" for x in amounts[:9]] if "(" in write else texts[:9]
+    lines, schema = one(texts)
+    assert 'zeros: ["-"]' in lines
+    assert not any(line.startswith("missing") for line in lines)
+    assert schema.check(pd.DataFrame({"c": texts, "beside": "x"})).kept == 1.0
+
+
+def test_a_dash_beside_numbers_above_zero_is_missing_and_may_be_zero():
+    lines, _ = one(["-" if x == 0 else str(x) for x in rng().poisson(60, ROWS) * rng().integers(0, 3, ROWS)])
+    assert 'missing: ["-"]' in lines
+    assert any('BECOMES MISSING. NO NUMBER IS 0: IF IT MEANS 0, SAY zeros: ["-"] INSTEAD.' in line for line in lines)
+    lines, _ = one([*map(str, rng().integers(0, 99, ROWS)), "-", "-"])
+    assert 'missing: ["-"]' in lines
+    assert not any("zeros:" in line for line in lines)
+
+
+def test_weights_with_a_unit_and_a_decimal_comma_are_numbers():
+    lines, _ = one([f"{x:.1f} kg".replace(".", ",") for x in rng().normal(75, 12, ROWS)])
+    assert {"type: real", "ignore: [kg]", 'decimal: ","'} <= set(lines)
+
+
+def test_a_number_apart_from_others_may_mean_a_missing_value():
+    lines, _ = one([*rng().integers(18, 80, ROWS), *[99] * 100])
+    assert any("99 (100 ROWS) LIES APART FROM ALL OTHERS, WHICH ARE AT MOST 79" in line for line in lines)
+    lines, _ = one(rng().integers(0, 100, ROWS))
+    assert not any("LIES APART" in line for line in lines)
+
+
+def test_errors_of_spreadsheets_are_missing_values():
+    lines, _ = one([*map(str, rng().random(ROWS)), "#DIV/0!", "#WERT!"])
+    assert 'missing: ["#DIV/0!", "#WERT!"]' in lines
+
+
+def test_a_proportion_ends_at_one():
+    lines, _ = one([*rng().random(ROWS).round(3), 1.0])
+    assert "max: 1" in lines

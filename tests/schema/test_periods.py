@@ -1,4 +1,4 @@
-"""Tests of dates that are quarters or weeks, and of minus signs, which every engine reads alike."""
+"""Tests of half-years, quarters, weeks, weekdays, minus signs and dashes for 0, which every engine reads alike."""
 
 import datetime
 
@@ -11,7 +11,7 @@ import pytest
 from pgmest.errors import SchemaError
 from pgmest.schema import Schema
 from pgmest.schema.guess_dates import PERIODS
-from pgmest.schema.periods import date_text, moment_of
+from pgmest.schema.periods import MONTHS_OF, date_text, moment_of, period_of
 
 DAYS = [datetime.date(2008, 12, 1) + datetime.timedelta(days=number) for number in range(3000)]
 VALUES = {
@@ -22,18 +22,31 @@ VALUES = {
         *["2020Q5", "2020Q0", "2020Q", "20Q1", "2020Q1.", "2020", "", "２０２０Q1"],
     ],
     "week": ["2020-W01", "2020-w53", "2021-W1", *["2021-W53", "2020-W00", "2020-W54", "2020-W01-2", "W01", "", "2020"]],
+    "half": ["2020H1", "2020h2", " 2021H1 ", *["2020H3", "2020H0", "2020H", "20H1", "2020Q1", "2020", ""]],
+    "weekday": [
+        "Di, 07.01.2020",
+        "mi, 8.1.2020",
+        "Mo, 07.01.2020",
+        *["Tue, 07.01.2020", "07.01.2020", "Di 07.01.2020", ""],
+    ],
+    "zero": ["-", " $ - ", "$–", "0", "5", "-5", *["--", "- -", "$", "x-", ""]],
     "dash": ["−5", "–5", "− 5", "-5", "−0", "5", "−1e0", "−$5", "$−5", *["−", "5−", "−−5", "−-5", "- 5", ""]],
 }
-READ = {"quarter": 3, "week": 3, "dash": 9}
+READ = {"quarter": 3, "week": 3, "half": 3, "weekday": 3, "zero": 6, "dash": 9}
 """The number of values, at the start, that can be read."""
 COLUMNS = {
     "quarter": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", "unit": "month", "width": 3},
     "week": {"type": "date", "min": "2019-12-30", "max": "2021-12-26", "unit": "day", "width": 7},
+    "half": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", "unit": "month", "width": 6, "format": "%YH%h"},
+    "weekday": {"type": "date", "min": "2020-01-06", "max": "2020-01-12", "format": "%a, %d.%m.%Y"},
+    "zero": {"type": "integer", "min": -9, "max": 9, "ignore": ["$"], "zeros": ["-", "–"]},
     "dash": {"type": "integer", "min": -9, "max": 9, "negative": "typographic", "ignore": ["$"]},
 }
 COLUMNS["quarter"]["format"], COLUMNS["week"]["format"] = "%YQ%q", "%G-W%V"
+COLUMNS["weekday"]["weekdays"] = ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"]
 SCHEMA = Schema.from_dict({"columns": {name: {**column, "missing": True} for name, column in COLUMNS.items()}})
 CODES = {"quarter": [0, 3, 5], "week": [0, 52, 53], "dash": [4, 4, 4, 4, 9, 14, 8, 4, 4]}
+CODES |= {"half": [0, 1, 2], "weekday": [1, 2, 1], "zero": [9, 9, 9, 9, 14, 4]}
 
 
 @pytest.mark.parametrize("form", PERIODS)
@@ -42,8 +55,9 @@ def test_a_period_is_read_as_its_first_day_and_written_back(form):
         text = date_text(day, form)
         first = moment_of(text, form).date()
         assert date_text(first, form) == text
-        assert 0 <= (day - first).days < (92 if "%q" in form else 7)
-        assert first.day == 1 and first.month % 3 == 1 if "%q" in form else first.weekday() == 0
+        months = MONTHS_OF.get(period_of(form) or "")
+        assert 0 <= (day - first).days < (31 * months if months else 7)
+        assert first.day == 1 and first.month % months == 1 if months else first.weekday() == 0
 
 
 @pytest.mark.parametrize("engine", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, duckdb.from_arrow])
@@ -58,12 +72,15 @@ def test_every_engine_reads_periods_and_minus_signs_alike(engine):
 
 
 def test_texts_are_written_as_they_are_read():
-    read = pd.DataFrame({name: np.repeat(values[: READ[name]], 9 // READ[name]) for name, values in VALUES.items()})
+    read = pd.DataFrame({name: np.resize(values[: READ[name]], 9) for name, values in VALUES.items()})
     codes = SCHEMA.encode(read)
     written = SCHEMA.decode(codes, seed=0, written=True)
     assert (SCHEMA.encode(written).codes == codes.codes).all()
     assert written["quarter"].str.fullmatch(r"202\dQ[1-4]").all()
     assert written["week"].str.fullmatch(r"202\d-W\d\d").all()
+    assert written["half"].str.fullmatch(r"202\dH[12]").all()
+    assert set(written["weekday"]) == {"Di, 07.01.2020", "Mi, 08.01.2020"}
+    assert set(written["zero"]) == {"-", "5", "-5"}
     assert written["dash"].str.contains("−").sum() == 7
 
 
@@ -80,6 +97,28 @@ def test_texts_are_written_as_they_are_read():
 def test_formats_that_say_no_quarter_or_week_of_a_year_are_refused(column, reason):
     with pytest.raises(SchemaError, match=reason):
         Schema.from_dict({"columns": {"c": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", **column}}})
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"zeros": ["0"]}, "zeros"),
+        ({"zeros": ["$-"], "ignore": ["$"]}, "zeros"),
+        ({"zeros": ["-"], "missing": ["-"]}, "means 0 or a missing value"),
+    ],
+)
+def test_texts_that_cannot_mean_zero_are_refused(keys, reason):
+    with pytest.raises(SchemaError, match=reason):
+        Schema.from_dict({"columns": {"c": {"type": "real", "min": -9, "max": 9, "bins": 2, **keys}}})
+
+
+def test_weekdays_are_seven_names_of_a_format_that_has_them():
+    for keys in (
+        {"weekdays": ["Mo", "Di"], "format": "%a, %d.%m.%Y"},
+        {"weekdays": list("abcdefg"), "format": "%d.%m.%Y"},
+    ):
+        with pytest.raises(SchemaError, match="weekdays"):
+            Schema.from_dict({"columns": {"c": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", **keys}}})
 
 
 @pytest.mark.parametrize("keys", [{"ignore": ["−"]}, {"ignore": ["–"], "negative": "typographic"}])
