@@ -37,7 +37,7 @@ def test_commands_run_in_an_empty_folder(block, tmp_path):
         ["sh", "-e", "-c", block], cwd=tmp_path / "empty", env=os.environ | path, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
-    assert (tmp_path / "empty" / "synthetic.csv").exists()
+    assert (tmp_path / "empty" / "synthetic_people.csv").exists()
 
 
 def test_one_screen_decides():
