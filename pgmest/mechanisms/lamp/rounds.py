@@ -62,9 +62,12 @@ class Rounds(ScoredRounds):
     @classmethod
     def start(cls, mechanism: LAMP, curator: Curator, workload: Any) -> Rounds:
         """Measure the one-way marginals."""
-        demand, public = WorkloadDemand.of(curator.domain, workload), PublicTables.of(mechanism.prior, curator.domain)
-        if isinstance(curator, OrderedCurator):
-            demand, public = curator.order.demand(demand), curator.order.tables(public)
+        public = PublicTables.of(mechanism.prior, curator.domain)
+        if isinstance(curator, OrderedCurator):  # queries, and groups of levels, are about the codes of the list
+            demand = curator.order.demand(WorkloadDemand.of(curator.order.domain, workload))
+            public = curator.order.tables(public)
+        else:
+            demand = WorkloadDemand.of(curator.domain, workload)
         possible = PossibleCells.of(curator.domain, curator.structural_zeros, mechanism.max_megabytes)
         state = cls(mechanism, curator, demand, NoiseModel.of(curator.budget, curator.neighbors), public, possible)
         more = bool(demand.pairs or demand.has_range_queries)

@@ -18,6 +18,7 @@ from pgmest.mechanisms.lamp.collected_evidence import evidence_of
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate
+from pgmest.mechanisms.lamp.rounds import Rounds
 from pgmest.mechanisms.lamp.tree_counts import (
     COARSER,
     COARSEST,
@@ -58,6 +59,16 @@ def test_the_order_of_the_mixed_code_book_is_that_of_the_tree():
     assert order.orders["code"].tolist() == MIXED.tolist()
     assert order.ordered.hierarchies["code"].levels["block"].tolist() == BLOCK.tolist()
     assert TreeOrder.of(records().domain).orders == {}
+
+
+@pytest.mark.parametrize("workload", [None, [("code@block", "stay"), ("code@chapter", "sex")]])
+def test_levels_that_a_workload_asks_for_are_branches_in_the_order_of_the_tree(workload):
+    data = mixed(records(count=300))
+    curator = TreeOrder.of(data.domain).curator(pg.privacy.Curator(data, pg.privacy.Rho(1.0), backend="simulation"))
+    demand = Rounds.start(pg.mechanisms.LAMP(rho=1.0, backend="simulation"), curator, workload).demand
+    asked = [item.factors["code"] for item in (*demand.items, *demand.at_levels) if "code" in item.factors]
+    assert asked
+    assert all((np.count_nonzero(np.diff(rows, axis=1), axis=1) <= 2).all() for rows in asked)
 
 
 def _plain() -> tuple[Any, dict[str, Any], dict[str, Any]]:
