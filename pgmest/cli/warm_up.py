@@ -40,15 +40,31 @@ model = pg.estimate(noisy, domain)
 """
 USES = {
     "belief propagation": "from pgmest.inference.exact import kernel_loading\n"
-    + "kernel_loading.load_kernels()\nkernel_loading.load_max_kernels()",
+    + "kernel_loading.load_kernels()\nkernel_loading.load_max_kernels()\nkernel_loading.load_wide_kernels()",
     "many vectors": _ESTIMATE + "model.oracle.run_many(model.potentials.flat[None])",
+    "linked tables": "import numpy as np\nimport pandas as pd\nimport pgmest as pg\n"
+    + "whole = {'type': 'integer', 'min': 0, 'max': 3}\n"
+    + "homes, people = ({'columns': {'n': whole}, 'key': 'id'} for _ in 'hp')\n"
+    + "people |= {'parent': 'h', 'at_most': 3, 'within': [{'at_most': {'n': 0, 'count': 1}}]}\n"
+    + "ids = {'h': np.arange(40), 'p': np.repeat(np.arange(40), np.arange(40) % 3)}\n"
+    + "tables = {name: pd.DataFrame({'id': found, 'n': np.arange(len(found)) % 4}) for name, found in ids.items()}\n"
+    + "fitted = pg.Synthesizer(epsilon=9.0, backend='simulation').fit(tables, {'tables': {'h': homes, 'p': people}}, seed=0)\n"
+    + "fitted.sample(seed=0)",
     "tables that agree": _ESTIMATE
     + "pg.synthesis.locally_nonnegative(noisy, domain)\npg.synthesis.consistent_tables(noisy, domain)\n"
     + "for how in ('gum', 'local_search'):\n"
-    + "    pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, method=how, seed=0)",
+    + "    pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, method=how, seed=0)\n"
+    + "pg.synthesis.consistent_tables([pg.LinearMeasurement([4.0, -3], 'a', 1.0)], domain)\n"
+    + "import numpy as np\n"
+    + "pairs = [pg.Factor(pg.Domain(dict.fromkeys(pair, 3)), np.eye(3)) for pair in ('ab', 'bc', 'ac')]\n"
+    + "pg.synthesis.synthesize(pairs, dict.fromkeys('abc', 3), 90, method='gum', seed=0)\n"
+    + "large = [pg.Factor(pg.Domain(dict.fromkeys(pair, 600)), np.ones((600, 600))) for pair in ('ab', 'bc', 'ac')]\n"
+    + "pg.synthesis.synthesize(large, dict.fromkeys('abc', 600), 9, method='local_search', seed=0)",
     "LAMP": "import numpy as np\nimport pgmest as pg\n"
-    + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 3, 5, 9)], dict(zip('abcd', (2, 3, 5, 9))))\n"
-    + "pg.mechanisms.LAMP(rho=1.0, records=900, backend='simulation').fit(data, seed=0, progress=False).sample()",
+    + "for sizes in ((2, 3, 5, 9), (2, 3, 5, 300)):  # codes of one byte, and of two\n"
+    + "    data = pg.Dataset.from_codes([np.arange(900) % k for k in sizes], dict(zip('abcd', sizes)))\n"
+    + "    lamp = pg.mechanisms.LAMP(rho=1.0, records=900, backend='simulation')\n"
+    + "    lamp.fit(data, seed=0, progress=False).sample()",
     "tables where no tree fits": _ESTIMATE
     + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex').sample(20, seed=0)",
     "other solvers": "import numpy as np\nimport pgmest as pg\n"
@@ -56,7 +72,7 @@ USES = {
     + "noisy = [pg.LinearMeasurement(np.arange(9) ** k, pair, 1.0) for k, pair in enumerate(pairs)]\n"
     + "[pg.estimate(noisy, dict.fromkeys('abcd', 3), method=m, max_iterations=9) for m in ('auto', 'universal')]",
     "PrivSyn": "import numpy as np\nimport pgmest as pg\n"
-    + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 3, 5)], dict(zip('abc', (2, 3, 5))))\n"
+    + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 4, 5)], dict(zip('abc', (2, 4, 5))))\n"
     + "pg.mechanisms.PrivSyn(rho=1.0, backend='simulation').fit(data, seed=0, progress=False).sample()",
     "junction trees": "import pgmest as pg\nfrom pgmest.graph.tree_limit import TreeLimit\n"
     + "ring = TreeLimit(pg.Domain(dict.fromkeys('abcde', 9)), map(tuple, ['ab', 'bc', 'cd', 'de', 'ea']), 0.02)\n"
@@ -71,7 +87,8 @@ USES = {
     + "kernel_loading.load_many_contraction_kernels()\n"
     + "kernel_loading.load_max_contraction_kernels()",
     "many marginals of a large table": "import numpy as np\nfrom pgmest.data.counting import count_tables\n"
-    + "count_tables([np.zeros(1, dtype=np.uint8)] * 2, (1, 1), [(0, 1)])",
+    + "for kind in (np.uint8, np.uint16):\n"
+    + "    count_tables([np.zeros(1, dtype=kind)] * 3, (1, 1, 1), [(0, 1), (0, 1, 2)])",
     "many pairs of a model, and their scores": "import itertools\nimport numpy as np\nimport pgmest as pg\n"
     + "data = pg.Dataset.from_codes([np.arange(9) % 2] * 25, dict.fromkeys(map(str, range(25)), 2))\n"
     + "pg.mechanisms.AIM(rho=1.0, rounds=2, backend='simulation').fit(data, seed=0, progress=False)",
@@ -88,7 +105,9 @@ USES = {
     + "for metric.MOST_DENSE in (0, metric.MOST_DENSE):  # as of a large model, and as of a small one\n"
     + "    model.posterior(draws=8, chains=2, warm_up=2, method='hmc', seed=0)",
     "public records": _ESTIMATE
-    + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()",
+    + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()\n"
+    + "from pgmest.inference.support.support_oracle import load_kernels\nload_kernels('uint16')\n"
+    + "pg.priors.update_prior(model.sample(20, seed=0), noisy, total=10.0)",
 }
 """The uses of pgmest that compile kernels, with a program for each."""
 

@@ -95,6 +95,21 @@ def load_max_kernels() -> ModuleType:
 
 
 @cache
+def load_wide_kernels() -> None:
+    """Load the kernels that several threads run on shares of a wide clique's rows."""
+    with compile_notice():
+        kernels, max_kernels, t = load_kernels(), load_max_kernels(), _Tiny()
+        share = *t.tables, 0, *t.nodes, t.theta
+        kernels.clique_max(*share, t.mu, t.arena, 0, t.buffer)
+        kernels.settle_peaks(t.tables[0], 0, t.arena)
+        kernels.clique_sum(*share, t.mu, t.arena, 0, t.buffer)
+        kernels.send_message(t.tables[0], 0, t.arena)
+        kernels.weigh(t.tables[0], 0, t.arena, 1.0)
+        kernels.clique_spread(*share, t.mu, t.arena, 0, t.buffer)
+        max_kernels.clique_max_message(*share, t.arena, t.messages, 0, t.buffer)
+
+
+@cache
 def load_covariance_kernels() -> ModuleType:
     """Return the kernels of the covariance, which few callers need."""
     with compile_notice():
