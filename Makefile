@@ -1,5 +1,6 @@
 # make demo     measure an embedded table with noise, estimate a model, draw records and a picture (seconds after set-up)
 # make test     run all tests, with the same random examples on every machine
+# make notebooks   run each notebook from top to bottom, as `.ci/run` does
 # make search   run the property tests with many new random examples; prints the seed, and SEED=... repeats a run
 # make docs     build guides, notebooks and reference: build/docs/index.html; fails if a link leads nowhere
 # make lint     check style and prose; make types: check static types
@@ -21,7 +22,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 COMPILE_ALL := from pgmest.cli.warm_up import compile_all; compile_all()
 KERNELS := $(shell grep -rlE '^@(compiled|_cached)' --include='*.py' pgmest)
 
-.PHONY: demo test search lint types docs site bench compat opendp peers dist sbom clean
+.PHONY: demo test notebooks search lint types docs site bench compat opendp peers dist sbom clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -29,7 +30,7 @@ demo: $(VENV)/.installed-plot $(VENV)/.kernels
 	$(BIN)/python -m pgmest.cli.demo
 
 # A worker has one core: threads of OpenBLAS that wait for work would keep the others busy.
-test search: export OPENBLAS_NUM_THREADS ?= 1
+test notebooks search: export OPENBLAS_NUM_THREADS ?= 1
 
 # Some containers forbid bytecode: each process of a test would then compile the whole package, for 2 s.
 unexport PYTHONDONTWRITEBYTECODE
@@ -37,10 +38,13 @@ unexport PYTHONDONTWRITEBYTECODE
 test: $(VENV)/.installed-dev $(VENV)/.kernels
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
+notebooks: $(VENV)/.installed-dev $(VENV)/.kernels
+	$(BIN)/python -m pytest -q -m runs_a_notebook tests/test_notebooks.py
+
 search: $(VENV)/.installed-dev $(VENV)/.kernels
 	@seed=$${SEED:-$$($(PYTHON) -c 'import random; print(random.SystemRandom().randrange(2 ** 32))')}; \
 	echo "Random examples of seed $$seed. To repeat them: make search SEED=$$seed"; \
-	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest $(PYTEST_FLAGS) -m 'hypothesis and not tries' --hypothesis-seed=$$seed
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest $(PYTEST_FLAGS) -m 'hypothesis and not tries and not runs_a_notebook' --hypothesis-seed=$$seed
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .

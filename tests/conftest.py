@@ -16,8 +16,8 @@ from experiments.data import load
 from pgmest.data.dataset import Dataset
 from tests.effort import PROFILE, scale_examples
 
-LONGEST = ("test_notebooks.py", "test_guides.py")
-"""The files whose tests take several seconds each."""
+LONGEST = "test_guides.py"
+"""The file whose tests take several seconds each."""
 
 settings.load_profile(PROFILE)
 gc.set_threshold(20_000, 20, 20)  # examples leave much garbage without cycles, and memory is plenty
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Workers collect the same names in the same order, if none holds an address or a set, whose order is random.
     """
-    items.sort(key=lambda item: (item.path.name not in LONGEST, item.path))
+    items.sort(key=lambda item: (item.path.name != LONGEST, item.path))
     assert [item.nodeid for item in items if re.search(r" at 0x|\{'[^':]*'[,}]", item.nodeid)] == []
 
 

@@ -37,6 +37,7 @@ def client(tmp_path_factory):
             yield client
 
 
+@pytest.mark.runs_a_notebook
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path, client, tmp_path):
     nbformat = pytest.importorskip("nbformat")
