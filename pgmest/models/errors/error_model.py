@@ -66,7 +66,7 @@ class ErrorModel:
     - noise, where the table or its margins were measured, as far as the model keeps it, and the dependence that noise
       hides or shrinkage takes away (`code_errors`, `measured_tables`);
     - dependence that was not measured, or only over groups of codes: as large as scores or selections say, or else
-      as the weakest measured dependence between the attributes (`unseen`);
+      as what the model leaves of the weakest measured dependence between the attributes (`unseen`);
     - sampling error of unmeasured tables: of the true records, and of the model's records if it has some;
     - errors in proportion to the counts, if the mechanism states any.
 
@@ -185,14 +185,13 @@ class ErrorModel:
 
     def _unmeasured(self, clique: Clique, allowed: np.ndarray, drawing: Drawing) -> np.ndarray:
         """Draw sampling errors and dependence of a table that was not measured."""
-        errors = self._sampling_errors(clique, allowed, drawing)
-        distance, bound = self.unseen.distance(clique), self.unseen.bound(clique)
-        if distance > 0:
-            errors = errors + self.unseen.scaled(self._field(clique, drawing), distance, drawing.generator)
+        parts = [self._sampling_errors(clique, allowed, drawing)]
+        distance = self.unseen.distance(clique)
+        found = self._field(clique, drawing) if distance > 0 else np.zeros_like(parts[0])
+        parts.append(self.unseen.scaled(found, distance, drawing.generator))
         for axis in range(allowed.ndim):
-            errors = errors - np.expand_dims(sums_along(errors, axis), axis + 1) * _shares(allowed, axis)
-        size = float(np.abs(errors).sum()) / drawing.count
-        return errors * min(1.0, bound / max(size, LEAST))
+            parts = [one - np.expand_dims(sums_along(one, axis), axis + 1) * _shares(allowed, axis) for one in parts]
+        return self.unseen.within(self.unseen.bound(clique), *parts)
 
     def _field(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         """Draw dependence of any size in tables whose codes have drawn counts.
@@ -237,7 +236,8 @@ class ErrorModel:
     def about(self, clique: Clique) -> list[TableAnswer]:
         """Return what the answers say about a table."""
         found = [answer.onto(clique) for answer in self.answers if set(clique) <= set(answer.clique)]
-        return [answer for answer in found if answer is not None]
+        sizes = [self.tables.domain[name] for name in clique]
+        return [a for a in found if a is not None and (len(clique) < 2 or a.tells_of_all(sizes))]
 
     def code_errors(self, name: str) -> CodeErrors:
         """Return the errors of a one-way marginal."""

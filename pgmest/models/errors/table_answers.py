@@ -163,6 +163,14 @@ class TableAnswer:
         off = self.values - along([side.matrix for side in self.sides], expected)
         return along([side.inverse for side in self.sides], off)
 
+    def tells_of_all(self, sizes: Sequence[int]) -> bool:
+        """Return whether codes of each attribute are told apart; if not, the answers are about fewer attributes.
+
+        Args:
+            sizes: the numbers of codes.
+        """
+        return all(side.groups > 1 or size < 2 for side, size in zip(self.sides, sizes, strict=True))
+
     def noise(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw the noise of the least-squares table, shape (count, *groups)."""
         drawn = self.stddev * generator.standard_normal((count, *self.values.shape))

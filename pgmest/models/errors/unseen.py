@@ -15,9 +15,11 @@ from pgmest.models.errors.smooth_functions import DEGREES, smooth_functions
 from pgmest.tables.domain import Clique
 
 PATH_SHARE = 0.6
-"""The dependence of a pair beyond the model, as a share of the weakest measured dependence on the strongest path
-between its attributes: in a maximum spanning tree, no pair depends more than that. The share is nearer to 1 where noise
-hid dependence from the selections, so that they bound it less tightly than that."""
+"""The dependence of a pair beyond the model, as a share of what the model leaves of the weakest measured dependence on
+the strongest path between its attributes: in a maximum spanning tree, no pair depends more than that. Where noise hid
+dependence from the selections, they bound it less tightly: then it is nearer to all of the weakest dependence."""
+LEAST_REST = 0.1
+"""The least share of that weakest dependence that a pair may have beyond the model, as both are known with errors."""
 TRIPLE_SHARE = 0.5
 """The three-way dependence of a triple, as a share of the weakest dependence of its pairs."""
 NOTHING_MEASURED = 0.1
@@ -66,10 +68,24 @@ class UnseenDependence:
         if len(clique) == 2 and self._were_chosen:
             weakest = 2 * self.tables.total * self._weakest_on_path(*clique)
             informed = min(1.0, weakest / max(self._selected_bound(clique), 1e-300))
-            return weakest * (1 - (1 - PATH_SHARE) * informed)
+            rest = max(weakest - self._implied(clique), LEAST_REST * weakest)
+            return (1 - informed) * weakest + informed * PATH_SHARE * rest
         if len(clique) == 2:
-            return 2 * self.tables.total * self._typical
+            return 2 * self.tables.total * self._typical(clique)
         return 2 * self.tables.total * self._growth * min(map(self._strength, self.tables.pairs(clique)))
+
+    def _implied(self, pair: Clique) -> float:
+        """Return the l1 distance of the model's table of a pair from independence, in counts."""
+        return float(np.abs(self.tables.table(pair) - self.tables.independent(pair)).sum())
+
+    def _unevenness(self, pair: Clique) -> float:
+        r"""Return the geometric mean of $1 - \sum_i p_i^2$ of two attributes, with the shares p of their codes.
+
+        A pair of attributes of two codes has this total variation distance from independence, times its correlation;
+        copies of each other, of any number of codes, have this distance.
+        """
+        one, other = (1 - float(np.square(self.tables.counts(n) / self.tables.total).sum()) for n in pair)
+        return math.sqrt(max(one, 0.0) * max(other, 0.0))
 
     @cached_property
     def _growth(self) -> float:
@@ -108,15 +124,22 @@ class UnseenDependence:
         """True if the measured pairs were chosen for their dependence, so that other pairs depend less."""
         return bool(self.selections or self.dependence or self.bounds)
 
-    @cached_property
-    def _typical(self) -> float:
-        """The dependence of a pair, a total variation distance, beyond what other pairs say about it.
+    def _typical(self, pair: Clique) -> float:
+        """Return the expected dependence of a pair, a total variation distance, beyond what other pairs say about it.
 
-        It is the mean over the measured pairs, each of which is left out in turn: a pair that was not measured is as
-        dependent as a measured one if the measured ones were not chosen by their dependence.
+        A pair that was not measured is as dependent as a measured one if the measured ones were not chosen by their
+        dependence: relative to `_unevenness`, it is the mean over them, each of which is left out in turn.
         """
-        found = [self._left_out(pair) for pair in self.deviations]
-        return float(np.mean(found)) if found else NOTHING_MEASURED
+        return self._left_out_share * self._unevenness(pair) if self.deviations else NOTHING_MEASURED
+
+    @cached_property
+    def _left_out_share(self) -> float:
+        return float(np.mean([self._share(pair, self._left_out(pair)) for pair in self.deviations]))
+
+    def _share(self, pair: Clique, distance: float) -> float:
+        """Return a total variation distance of a pair relative to `_unevenness`, at most 1."""
+        most = self._unevenness(pair)
+        return min(1.0, distance / most) if most > 0 else 0.0
 
     def _left_out(self, pair: Clique) -> float:
         """Return the distance of a measured pair from what the attribute with the strongest path between says."""
@@ -144,7 +167,10 @@ class UnseenDependence:
         return found
 
     def _weakest_on_path(self, start: str, end: str) -> float:
-        """Return the weakest dependence on the path whose weakest one is strongest; without a path, the median one."""
+        """Return the weakest dependence on the path whose weakest one is strongest.
+
+        Without a path, it is the median over measured pairs, relative to `_unevenness`.
+        """
         if not self.strengths:
             return NOTHING_MEASURED
         widest, done = {start: math.inf}, set[str]()
@@ -155,7 +181,8 @@ class UnseenDependence:
             done.add(name)
             for other, strength in self._neighbors.get(name, {}).items():
                 widest[other] = max(widest.get(other, 0.0), min(widest[name], strength))
-        return float(np.median(list(self.strengths.values())))
+        shares = [self._share(pair, strength) for pair, strength in self.strengths.items()]
+        return float(np.median(shares)) * self._unevenness((start, end))
 
     @cached_property
     def selected_bounds(self) -> dict[Clique, float]:
@@ -186,6 +213,20 @@ class UnseenDependence:
         size = float(np.abs(field).sum()) / len(field)
         varied = np.exp(VARIATION * generator.standard_normal(len(field)) - VARIATION**2 / 2)
         return field * (distance / max(size, 1e-300) * varied).reshape(-1, *[1] * field[0].ndim)
+
+    def within(self, bound: float, sampling: np.ndarray, dependence: np.ndarray) -> np.ndarray:
+        """Return the sums of drawn sampling errors and dependence, with an expected l1 norm of at most a bound.
+
+        Sampling errors are certain to be there, so that a bound leaves dependence as much as they do not need. Both add
+        in squares.
+        """
+        both, count = sampling + dependence, len(sampling)
+        if float(np.abs(both).sum()) <= bound * count:
+            return both
+        sizes = [float(np.abs(part).sum()) / count for part in (sampling, dependence)]
+        needed = min(sizes[0], bound)
+        rest = min(sizes[1], math.sqrt(bound**2 - needed**2))
+        return sampling * (needed / max(sizes[0], 1e-300)) + dependence * (rest / max(sizes[1], 1e-300))
 
     def field(self, clique: Clique, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw dependence of any size, of which a part is smooth in the codes, shape (count, *shape)."""

@@ -1,0 +1,80 @@
+"""UnseenDependence: how much a pair that was not measured may depend beyond the model, and what bounds leave of it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.models.errors.drawn_intervals import error_model_of
+from pgmest.models.errors.model_tables import ModelTables
+from pgmest.models.errors.unseen import UnseenDependence
+from pgmest.models.protocol import EstimatedModel
+
+RECORDS = 8000
+
+
+def unseen(data: pg.Dataset, measured: dict[tuple[str, str], float], **known) -> UnseenDependence:
+    """Return the dependence that a model may lack whose tables are those of records."""
+    tables = ModelTables(cast(EstimatedModel, data))
+    off = {pair: tables.table(pair) - tables.independent(pair) for pair in measured}
+    return UnseenDependence(tables, off, {pair: 2 * RECORDS * size for pair, size in measured.items()}, {}, **known)
+
+
+def records(**copied: float) -> pg.Dataset:
+    """Return records of attributes of two codes, each of which copies the first one with a probability."""
+    generator = np.random.default_rng(0)
+    first = generator.integers(0, 2, RECORDS)
+    columns = [
+        np.where(generator.random(RECORDS) < p, first, generator.integers(0, 2, RECORDS)) for p in copied.values()
+    ]
+    return pg.Dataset.from_codes(np.stack([first, *columns], axis=1), dict.fromkeys(["a", *copied], 2))
+
+
+def test_pairs_lack_less_dependence_the_more_of_it_the_model_has():
+    """Both pairs may depend as much as the weakest edge of their path, and the model implies most of it for one."""
+    strengths = {("a", "b"): 0.4, ("a", "c"): 0.4, ("a", "d"): 0.4}
+    found = unseen(records(b=0.9, c=0.8, d=0.05), strengths, bounds=dict.fromkeys([("b", "c"), ("b", "d")], 1.0))
+    assert found.distance(("b", "c")) < 0.3 * found.distance(("b", "d"))
+    assert found.distance(("b", "c")) > 0
+
+
+def test_pairs_of_uneven_attributes_lack_less_dependence_where_nobody_chose():
+    """The same correlation is less dependence between attributes that are nearly constant."""
+    sizes, generator = {"a": 0.5, "b": 0.5, "c": 0.02, "d": 0.02}, np.random.default_rng(1)
+    columns = [(generator.random(RECORDS) < share).astype(int) for share in sizes.values()]
+    found = unseen(pg.Dataset.from_codes(np.stack(columns, axis=1), dict.fromkeys(sizes, 2)), {("a", "b"): 0.1})
+    even, uneven = found._unevenness(("a", "b")), found._unevenness(("c", "d"))
+    assert found.distance(("c", "d")) == pytest.approx(uneven / even * 2 * RECORDS * 0.1)
+
+
+def test_constant_attributes_have_no_dependence():
+    data = pg.Dataset.from_codes(np.tile([0, 0, 1], (50, 1)), {"a": 2, "b": 2, "c": 2})
+    assert unseen(data, {("a", "b"): 0.1}).distance(("b", "c")) == 0.0
+
+
+def test_bounds_leave_dependence_what_sampling_errors_do_not_need():
+    generator = np.random.default_rng(2)
+    sampling, dependence = generator.normal(0, 1, (400, 5, 4)), generator.normal(0, 10, (400, 5, 4))
+    found = unseen(records(b=0.5), {("a", "b"): 0.1})
+    size = np.abs(sampling).sum() / 400
+    assert np.array_equal(found.within(np.inf, sampling, dependence), sampling + dependence)
+    assert np.allclose(found.within(size, sampling, dependence), sampling)
+    assert np.allclose(found.within(size / 2, sampling, dependence), sampling / 2)
+    both = found.within(2 * size, sampling, dependence)
+    assert np.abs(both).sum() / 400 == pytest.approx(2 * size, rel=0.02)
+
+
+def test_answers_that_count_all_codes_of_an_attribute_together_are_not_about_pairs_of_it():
+    together = pg.Kron({"a": np.ones((1, 3)), "b": pg.queries.identity(2)})
+    answers = [
+        pg.LinearMeasurement(np.array([30.0, 40.0, 50.0]), ("a",), 1.0),
+        pg.LinearMeasurement(np.array([70.0, 50.0]), ("a", "b"), 1.0, together),
+    ]
+    model = pg.estimate(answers, pg.Domain({"a": 3, "b": 2}))
+    errors = error_model_of(model)
+    assert not errors.is_measured(("a", "b"))
+    assert errors.is_measured(("b",))
+    assert pg.interval(model, ("a", "b")).basis == "dependence"
