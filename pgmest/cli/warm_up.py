@@ -48,8 +48,8 @@ USES = {
     + "people |= {'parent': 'h', 'at_most': 3, 'within': [{'at_most': {'n': 0, 'count': 1}}]}\n"
     + "ids = {'h': np.arange(40), 'p': np.repeat(np.arange(40), np.arange(40) % 3)}\n"
     + "tables = {name: pd.DataFrame({'id': found, 'n': np.arange(len(found)) % 4}) for name, found in ids.items()}\n"
-    + "fitted = pg.Synthesizer(epsilon=9.0, backend='simulation').fit(tables, {'tables': {'h': homes, 'p': people}}, seed=0)\n"
-    + "fitted.sample(seed=0)",
+    + "synthesizer = pg.Synthesizer(epsilon=9.0, backend='simulation')\n"
+    + "synthesizer.fit(tables, {'tables': {'h': homes, 'p': people}}, seed=0).sample(seed=0)",
     "tables that agree": _ESTIMATE
     + "pg.synthesis.locally_nonnegative(noisy, domain)\npg.synthesis.consistent_tables(noisy, domain)\n"
     + "for how in ('gum', 'local_search'):\n"

@@ -13,7 +13,6 @@ from pgmest.cli import warm_up
 from pgmest.cli.main import main
 from pgmest.errors import PgmestError
 
-
 RUN_ALL = r"""
 import importlib, re
 from pgmest._base.kernel_cache import PACKAGE
