@@ -62,7 +62,7 @@ def steps_of(sides: Sequence[Sequence[np.ndarray]]) -> list[Labels]:
 
 
 def by_branches(
-    pair: NoisyPair, steps: Sequence[Labels], variance: float, before: np.ndarray = NOTHING_KNOWN
+    pair: NoisyPair, steps: Sequence[Labels], rates: Sequence[np.ndarray], before: np.ndarray = NOTHING_KNOWN
 ) -> np.ndarray:
     r"""Return the counts of a pair shrunk along trees, positive and with the one-way marginals.
 
@@ -74,23 +74,25 @@ def by_branches(
     Args:
         pair: The noisy counts over groups.
         steps: The branches of each step, from the coarsest; the groups themselves are the last step.
-        variance: The variance of the noise in a cell.
+        rates: For each step and for the groups, what each cell adds to the variance of the noise in the sum of its
+            branch: the variance of a cell, or less where branches were measured, too.
         before: The prior weights of the table that is shrunk at once; see `shrunk`.
     """
-    table, risk = _step_by_step(pair, steps, variance)
+    table, risk = _step_by_step(pair, steps, rates)
     at_once = pair.mixture.risk(before) * interaction_fraction(pair.values.shape) / max(pair.stddev**2, LEAST)
     weight = 1 / (1 + math.exp(min((risk - at_once) / 4, MOST_EXPONENT)))
     return weight * table + (1 - weight) * pair.table(before)
 
 
-def _step_by_step(pair: NoisyPair, steps: Sequence[Labels], variance: float) -> tuple[np.ndarray, float]:
+def _step_by_step(pair: NoisyPair, steps: Sequence[Labels], rates: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
     """Return the table of the last step and its estimated risk, in variances of the noise."""
     shape, values, table, risk = pair.values.shape, pair.values, pair.expected, 0.0
     whole: Labels = tuple(np.zeros(size, dtype=np.int64) for size in shape)
     possible = (table > 0).astype(np.float64)
-    for above, labels in pairwise((whole, *steps, tuple(map(np.arange, shape)))):
-        cells, before = summed(possible, labels), summed(table, labels)
-        off, left = _shrunk(summed(values, labels) - before, before, variance * cells, unknown_fraction(above, labels))
+    levels = pairwise((whole, *steps, tuple(map(np.arange, shape))))
+    for (above, labels), rate in zip(levels, rates, strict=True):
+        cells, before, noise = summed(possible, labels), summed(table, labels), summed(rate, labels)
+        off, left = _shrunk(summed(values, labels) - before, before, noise, unknown_fraction(above, labels))
         found = norm_sub(before + off, float(pair.rows.sum()))
         ratio = safe_ratios(np.maximum(found, LEAST_SHARE * before), before)
         table = ipf_two_way(table * ratio[np.ix_(*labels)], pair.rows, pair.columns)

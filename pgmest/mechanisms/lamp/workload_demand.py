@@ -22,6 +22,8 @@ MOST_WAYS = 3
 """The largest number of attributes of a measured interaction."""
 MOST_ROWS = 64
 """The largest number of rows of a matrix; if there are more, a sample represents them."""
+COARSER = 1.0
+"""The weight of the errors of all coarser levels together, relative to those of codes, where a share is divided."""
 AT_LEVELS = 0.5
 """The weight of all coarser levels of a pair together, relative to that of the pair at its codes, in the choice of the
 groups over which the pair is measured."""
@@ -130,6 +132,16 @@ class WorkloadDemand:
         for asked in self.at_levels:
             found[asked.clique].append(asked)
         return found
+
+    def by_level(self, clique: Clique) -> list[tuple[DemandItem, float]]:
+        """Return the items that contain a table, with the weights by which its share is divided among levels of trees.
+
+        Without a workload, all coarser levels together count as much as the codes, as those of single attributes do
+        (`COARSER`).
+        """
+        unasked = {id(item) for item in self.at_levels}
+        items = self.items_by_marginal.get(clique, [])
+        return [(item, item.importance * (COARSER / AT_LEVELS if id(item) in unasked else 1.0)) for item in items]
 
 
 def _pairs_at_levels(domain: Domain) -> tuple[DemandItem, ...]:

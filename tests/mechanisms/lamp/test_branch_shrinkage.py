@@ -47,6 +47,10 @@ def test_the_noise_that_remains_is_that_of_a_projection(both: bool):
     assert np.allclose(unknown_fraction(whole, (rows, np.arange(4))), expected)
 
 
+def _rates(noisy: np.ndarray, steps: list, stddev: float) -> list[np.ndarray]:
+    return [np.full(noisy.shape, stddev**2)] * (len(steps) + 1)
+
+
 @given(st.integers(0, 10_000), st.sampled_from([1e-6, 3.0, 1e5]), st.booleans())
 def test_tables_are_positive_and_have_their_marginals_and_zeros(seed: int, stddev: float, zeros: bool):
     generator = np.random.default_rng(seed)
@@ -56,7 +60,9 @@ def test_tables_are_positive_and_have_their_marginals_and_zeros(seed: int, stdde
     rows, columns = expected.sum(axis=1), expected.sum(axis=0)
     noisy = expected + generator.normal(0, stddev, expected.shape)
     steps = steps_of([branches_of_groups(np.arange(8), [np.repeat([0, 1, 2], [1, 3, 4])]), [np.arange(3)]])
-    table = by_branches(_pair(noisy, rows, columns, stddev, expected if zeros else None), steps, stddev**2)
+    table = by_branches(
+        _pair(noisy, rows, columns, stddev, expected if zeros else None), steps, _rates(noisy, steps, stddev)
+    )
     assert np.isfinite(table).all()
     assert ((table > 0) == (expected > 0)).all()
     assert np.allclose(table.sum(axis=1), rows, rtol=1e-3)
@@ -77,7 +83,7 @@ def test_a_tree_helps_if_branches_depend_and_does_little_harm_if_only_codes_do(s
             for coarse in (True, False):
                 own, flat = (
                     np.abs(summed(of - true, steps[0] if coarse else (np.arange(64), np.arange(4)))).sum()
-                    for of in (by_branches(pair, steps, stddev**2), pair.table())
+                    for of in (by_branches(pair, steps, _rates(noisy, steps, stddev)), pair.table())
                 )
                 ratios.setdefault((by_branch, coarse), []).append(own / flat)
     means = {case: float(np.mean(found)) for case, found in ratios.items()}
