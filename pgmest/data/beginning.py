@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from pgmest.data.chunked_reader import column_names
-from pgmest.data.csv_header import first_rows, joined_names
+from pgmest.data.csv_header import first_rows, joined_names, with_stated_delimiter
 from pgmest.data.frames import reading
 from pgmest.data.table_file import DELIMITERS, TableFile, table_file
 from pgmest.data.workbook import first_sheet_rows
@@ -77,6 +77,7 @@ def beginning_of(file: TableFile) -> Beginning:
         return Beginning(file)
     decided: list[str] = []
     with suppress(PgmestError), reading(file):
+        file = _with_stated_delimiter(file)
         meant, rows = _read(file)
         if meant != file and file.spaced:
             shown = {"\t": "tab", " ": "space"}.get(meant.separator, meant.separator)
@@ -130,13 +131,22 @@ def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str
 Rows = list[tuple[int, list[str]]]
 
 
+def _with_stated_delimiter(file: TableFile) -> TableFile:
+    """Return a file with the delimiter that its first line states; readers leave that line out."""
+    if not file.is_text:
+        return file
+    with file.opened() as handle:
+        return replace(file, delimiter=with_stated_delimiter(file, handle.read(BYTES)).delimiter)
+
+
 def _read(file: TableFile) -> tuple[TableFile, Rows]:
     """Return the first rows that are not blank, with their numbers, and the file with the delimiter that fits best."""
     if file.format == ".xlsx":
         return file, first_sheet_rows(file, LOOKED_AT)
     with file.opened() as handle:
         content = handle.read(BYTES)
-    rows = first_rows(file, content, LOOKED_AT)
+    stated = with_stated_delimiter(file, content) != file
+    rows = [(number, row) for number, row in first_rows(file, content, LOOKED_AT) if number or not stated]
     if len(content) == BYTES:
         rows = rows[:-1]  # the last one may be cut off
     if file.delimiter is not None or _fit(rows) == 1:

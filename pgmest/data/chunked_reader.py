@@ -7,7 +7,13 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pgmest.data.csv_header import check_unique, check_widths, checked_opening, not_a_table
+from pgmest.data.csv_header import (
+    check_unique,
+    check_widths,
+    checked_opening,
+    not_a_table,
+    with_stated_delimiter,
+)
 from pgmest.data.frames import first_line, parquet_file, reading, table_columns
 from pgmest.data.table_file import UNDECODED, TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
@@ -92,6 +98,7 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
 
     with file.opened() as handle:
         start = handle.read(LONGEST_HEADER)
+    file = with_stated_delimiter(file, start)
     opening = checked_opening(file, start, wanted, raw=True)
     absent = [name for name in wanted or () if name not in opening.names]
     if absent:
@@ -146,4 +153,5 @@ def column_names(table: Any) -> list[str]:
                 check_unique(file, names, None)
                 return names
         with file.opened() as handle:
-            return checked_opening(file, handle.read(LONGEST_HEADER), None, raw=True).names
+            start = handle.read(LONGEST_HEADER)
+        return checked_opening(with_stated_delimiter(file, start), start, None, raw=True).names

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pgmest.data.table_file import DELIMITERS, TableFile
-from pgmest.errors import FileFormatError, listed, plural
+from pgmest.errors import ArgumentError, FileFormatError, listed, plural
 
 OTHER_ENCODING = (
     "Save it as UTF-8, or say its encoding (--encoding cp1252, or encoding: cp1252 in a schema); a compressed file "
     "must end in .gz."
 )
+STATED_DELIMITER = re.compile(r'"?sep=(.)\1*"?[\r\n]', re.IGNORECASE)
+"""The first line by which Excel reads and some programs write the delimiter, such as sep=;"""
 SEARCHED = 30
 """The number of rows among which the names of the columns are looked for, to be named in an error."""
 
@@ -41,6 +43,17 @@ class Opening(NamedTuple):
         """The options of `pandas.read_csv`."""
         named = {} if self.in_file else {"header": None, "names": self.names}
         return {"skiprows": self.skipped or None, **named}
+
+
+def with_stated_delimiter(file: TableFile, content: bytes) -> TableFile:
+    """Return a file without its first line, and with the delimiter of it, if that line is no more, such as `sep=;`."""
+    codec = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else file.codec
+    found = STATED_DELIMITER.match(content[:64].decode(codec, "ignore"))
+    if found is None:
+        return file
+    with contextlib.suppress(ArgumentError):
+        return replace(file, delimiter=file.delimiter or found[1], skip=max(file.skip or 0, 1))
+    return file
 
 
 def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, raw: bool = False) -> Opening:

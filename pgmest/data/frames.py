@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.files import atomic_path
-from pgmest.data.csv_header import OTHER_ENCODING, check_unique, check_widths, checked_opening, not_a_table
+from pgmest.data.csv_header import (
+    OTHER_ENCODING,
+    check_unique,
+    check_widths,
+    checked_opening,
+    not_a_table,
+    with_stated_delimiter,
+)
 from pgmest.data.names import index_names, with_text_names
 from pgmest.data.table_file import TableFile, file_format, table_file
 from pgmest.data.workbook import workbook_rows
@@ -273,6 +280,7 @@ def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
 
     with file.opened() as handle:
         content = handle.read()
+    file = with_stated_delimiter(file, content)
     options = {"sep": file.separator, "encoding": file.codec, "index_col": False, "low_memory": False}
     options |= checked_opening(file, content, wanted).for_pandas
     try:

@@ -304,7 +304,7 @@ class Schema:
         table = self.table_file(table)
         if isinstance(table, TableFile):
             found = beginning_of(table)
-            if found.file.header != 0 and found.file != table:
+            if found.decided and found.file.header != 0:
                 said = f"{table}: " + "; ".join(found.decided)
                 text = f"{said}: so it seems, but the schema does not say so (file:)"
                 warnings.warn(text, ReadingWarning, stacklevel=2)

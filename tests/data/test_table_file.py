@@ -229,3 +229,32 @@ def test_no_cell_of_a_workbook_causes_a_warning(tmp_path):
     book.save(tmp_path / "late.xlsx")
     (piece,) = read_pieces(tmp_path / "late.xlsx", ["y"])
     assert piece["y"].array.tolist() == [1, 2]
+
+
+# -- files that state their delimiter ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stated", "encoding", "end"),
+    [("sep=;", "utf-8-sig", "\r\n"), ('"sep=;"', "utf-8", "\n"), ("SEP=;;;", "utf-16", "\n")],
+)
+def test_a_first_line_that_states_the_delimiter_is_read(tmp_path, stated, encoding, end):
+    """Excel takes the delimiter from such a line, and other programs write it for Excel."""
+    lines = [stated, "name;größe;note", *(f"Zoë;{i % 9},5;x,y" for i in range(30))]
+    (tmp_path / "t.csv").write_bytes((end.join(lines) + end).encode(encoding))
+    file = TableFile(tmp_path / "t.csv", encoding="utf-16" if encoding == "utf-16" else None)
+    assert column_names(file) == HEADER
+    assert list(read_frame(file).columns) == HEADER
+    assert SCHEMA.encode(file).records == 30
+    schema = Schema.parse(draft(file))
+    assert schema.file["delimiter"] == ";"
+    assert "skip" not in schema.file
+    assert schema.encode(file).records == 30
+    assert not schema.check(file).remarks()
+
+
+def test_a_stated_delimiter_gives_way_to_a_given_one(tmp_path):
+    (tmp_path / "t.csv").write_text("sep=,\na;b\n1;2\n")
+    assert column_names(TableFile(tmp_path / "t.csv", ";")) == ["a", "b"]
+    (tmp_path / "u.csv").write_text("sep=x\n1\n")
+    assert column_names(tmp_path / "u.csv") == ["sep=x"]
