@@ -7,21 +7,19 @@ be the header, it is.
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
 from typing import Any
 
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.csv_header import first_rows, joined_names, with_stated_delimiter
 from pgmest.data.frames import reading
+from pgmest.data.header_guess import FEWEST_RECORDS, NAMED, column_below, guess_header
 from pgmest.data.table_file import DELIMITERS, TableFile, table_file
 from pgmest.data.workbook import first_sheet_rows
-from pgmest.errors import PgmestError, plural
+from pgmest.errors import PgmestError, listed
 
 LOOKED_AT, BYTES = 400, 1 << 20
 """At most this many rows, and of a text at most this many bytes, are looked at."""
@@ -29,23 +27,9 @@ MOST_TITLES = 30
 """The largest number of title rows."""
 TITLE_SHARE = 0.34
 """The largest share of the columns that have a value in a title row."""
-FEWEST_RECORDS = 5
-"""The least number of records from which a missing or a second header is guessed."""
-MANY_RECORDS = 20
-"""The least number of records from which a table of texts only is said to have a record as its header."""
-TYPED = 0.95
-"""The share of the values of a column that must be numbers, or dates, for it to be one of numbers or dates."""
 
 SPACED = 0.9
 """The least share of rows with the same number of fields for a blank to be the delimiter."""
-
-NUMBER = re.compile(r"[^\w\s.,+-]?\s?[+-]?(?:\d[\d.,']*|[.,]\d+)(?:[eE][+-]?\d+)?\s?[%€$£]?")
-DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:\s?[AaPp][Mm])?")
-NOTHING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "null", "none", "missing"})
-IMPORT_ID = re.compile(r"\{\W*ImportId\W")
-"""The row by which Qualtrics names its columns a second time."""
-SURVEY_WORDS = frozenset({"response", "open-ended response"})
-"""The texts that SurveyMonkey has under each question without options."""
 
 
 @dataclass(frozen=True)
@@ -89,21 +73,31 @@ def beginning_of(file: TableFile) -> Beginning:
             rows = [(number, row) for number, row in rows if number >= (file.skip or 0)]
         found = Beginning(file, tuple(decided))
         if file.header is None and len(rows) > FEWEST_RECORDS:
-            found = _with_header(file, [row for _, row in rows], decided)
+            header = guess_header([row for _, row in rows])
+            file = file if header.rows is None else replace(file, header=header.rows)
+            found = Beginning(file, (*decided, *header.decided), header.doubts)
         return replace(found, doubts=(*found.doubts, *_nameless(found.file, [row for _, row in rows])))
     return Beginning(file, tuple(decided))
 
 
 def _nameless(file: TableFile, rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a sentence about columns of a sheet that are left out, as their names are missing."""
-    if file.format != ".xlsx" or not file.header_rows or not rows:
+    """Return a sentence about columns without a name: those of a sheet are left out, those of a text but the first."""
+    if not file.header_rows or not rows:
         return []
     names = joined_names(rows[: file.header_rows])
-    below = rows[file.header_rows :]
-    lost = [place for place, name in enumerate(names) if not name and any(row[place] for row in below)]
+    below, sheet = rows[file.header_rows :], file.format == ".xlsx"
+    lost = [place for place, name in enumerate(names) if not name and (sheet or place) and any(_fields(below, place))]
     if not lost:
         return []
-    return [f"left out, as the header has no name for it: {plural(len(lost), 'column')}; give each a name to keep it"]
+    which = f"{'column' if len(lost) == 1 else 'columns'} {listed([str(place + 1) for place in lost], NAMED)}"
+    rows_of = "if names span several columns, say header: 2 (--header 2)"
+    if sheet:
+        return [f"left out, as the header has no name for it: {which}; give each a name to keep it, or {rows_of}"]
+    return [f"the header has no name for {which}, which gets one such as 'Unnamed: {lost[0]}'; {rows_of}"]
+
+
+def _fields(rows: Sequence[Sequence[str]], place: int) -> Iterator[str]:
+    return (row[place].strip() for row in rows if place < len(row))
 
 
 def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str]) -> TableFile:
@@ -192,7 +186,7 @@ def _without_titles(file: TableFile, rows: Rows, decided: list[str]) -> tuple[Ta
 def _names_others(rows: Rows, used: Sequence[int]) -> bool:
     """Return whether the first row has a text above numbers or dates, as a header has and a record has not."""
     fields = [[field.strip() for field in row] for _, row in rows]
-    columns = [_below(fields, place, 1) for place in used]
+    columns = [column_below(fields, place, 1) for place in used]
     return any(column.kind in ("number", "date") and column.is_record(column.name) is False for column in columns)
 
 
@@ -212,158 +206,3 @@ def _is_title(row: Sequence[str], used: Sequence[int]) -> bool:
     if len(used) == 2:
         return filled == used[:1]
     return len(used) >= 3 and 0 < len(filled) <= max(TITLE_SHARE * len(used), 1)
-
-
-# -- header ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Column:
-    """The values of a column below its first row.
-
-    Attributes:
-        name: the first field.
-        values: all others that are there.
-    """
-
-    name: str
-    values: tuple[str, ...]
-
-    @cached_property
-    def kind(self) -> str:
-        """The kind of nearly all its values: "number", "date", "text", or "" for too few values."""
-        if len(self.values) < FEWEST_RECORDS:
-            return ""
-        kind, count = Counter(map(kind_of, self.values)).most_common(1)[0]
-        return kind if count >= TYPED * len(self.values) else "text"
-
-    @cached_property
-    def counts(self) -> Counter[str]:
-        return Counter(self.values)
-
-    def is_record(self, field: str) -> bool | None:
-        """Return whether a field is a value of the column rather than a name of it; None if it may be both."""
-        if not self.kind or field.lower() in NOTHING:
-            return None
-        if self.kind == "text":
-            few = len(self.counts)
-            if field in self.counts:
-                return True if 2 * few <= len(self.values) else None
-            return False if 5 * few <= len(self.values) else None
-        if kind_of(field) != self.kind:
-            return False
-        return self._in_range(field) if self.kind == "number" else True
-
-    def _in_range(self, field: str) -> bool | None:
-        """Return whether a number is like those of the column, in size and decimals; None if it is not."""
-        pointed = ["." in value for value in self.values]
-        if sum(pointed) >= TYPED * len(pointed) and "." not in field:
-            return None
-        numbers = [number for number in map(_number, self.values) if number is not None]
-        number = _number(field)
-        return True if numbers and number is not None and min(numbers) <= number <= max(numbers) else None
-
-
-@lru_cache(1 << 14)
-def kind_of(field: str) -> str:
-    """Return the kind of a field: "number", "date" or "text".
-
-    >>> [kind_of(text) for text in ("-2.5", "1,000", "$3", "5/10/18 4:01", "14:35", "a1")]
-    ['number', 'number', 'number', 'date', 'date', 'text']
-    """
-    return "number" if NUMBER.fullmatch(field) else "date" if DATE.fullmatch(field) else "text"
-
-
-def _number(field: str) -> float | None:
-    try:
-        return float(re.sub(r"[^\d.eE+-]", "", field))
-    except ValueError:
-        return None
-
-
-def _with_header(file: TableFile, rows: list[list[str]], decided: list[str]) -> Beginning:
-    width = len(rows[0])
-    fields = [[field.strip() for field in row[:width]] + [""] * (width - len(row)) for row in rows]
-    for number, row in enumerate(fields[1:4], 1):
-        if any(map(IMPORT_ID.search, row)):
-            decided.append(f"the header has {number + 1} rows, as survey tools write it")
-            return Beginning(replace(file, header=number + 1), tuple(decided))
-    columns = [_below(fields, place, 1) for place in range(width)]
-    records = [column.is_record(column.name) for column in columns]
-    if _has_second_row(fields):
-        decided.append("the header has 2 rows: the second has texts where all rows below have numbers or dates")
-        return Beginning(replace(file, header=2), tuple(decided))
-    seen = "the first row reads like a record, not like the names of the columns"
-    if _is_a_record(columns, records):
-        decided.append(
-            f"there is no header row, it seems: {seen}; the columns are named 'column 1', 'column 2' and so on"
-        )
-        return Beginning(replace(file, header=0), tuple(decided))
-    doubts = [f"{seen}; if so, say header: false (--no-header)"] if _may_be_a_record(columns, records) else []
-    return Beginning(file, tuple(decided), tuple(doubts))
-
-
-def _below(rows: list[list[str]], place: int, first: int) -> Column:
-    values = tuple(row[place] for row in rows[first:] if row[place].lower() not in NOTHING)
-    return Column(rows[first - 1][place], values)
-
-
-def _is_a_record(columns: Sequence[Column], records: Sequence[bool | None]) -> bool:
-    """Return whether the first row is certainly a record: numbers among numbers, and more that no header would have.
-
-    Columns can have whole numbers as names, such as years or those of pandas. So the row must have a decimal number, a
-    date, a number twice, or a repeated text beside numbers.
-    """
-    if False in records or 2 * sum(map(bool, records)) <= len(records):
-        return False
-    typed = [column for column, record in zip(columns, records, strict=True) if record and column.kind != "text"]
-    texts = sum(map(bool, records)) - len(typed)
-    names = [column.name for column in typed]
-    if len(set(names)) < len(names) or any(column.kind == "date" for column in typed):
-        return True
-    decimal = any("." in name for name in names) and not _is_a_sequence(names)
-    return bool(typed) and (texts > 0 or decimal)
-
-
-def _is_a_sequence(names: Sequence[str]) -> bool:
-    """Return whether names ascend or descend, as years, quantiles and numbers of columns do."""
-    numbers = [_number(name) for name in names]
-    if len(numbers) < 2 or None in numbers or any(kind_of(name) == "date" for name in names):
-        return False
-    steps = [b - a for a, b in itertools.pairwise(numbers)]  # type: ignore[operator]
-    return all(step > 0 for step in steps) or all(step < 0 for step in steps)
-
-
-def _may_be_a_record(columns: Sequence[Column], records: Sequence[bool | None]) -> bool:
-    """Return whether the first row has a value of each column, or of nearly all in a table of texts."""
-    enough = len(columns[0].values) >= MANY_RECORDS and len(columns) > 1
-    names = [column.name for column in columns if kind_of(column.name) == "number"]
-    likely = False not in records and sum(map(bool, records)) >= 0.75 * len(records)
-    return enough and likely and not _is_a_sequence(names)
-
-
-def _has_second_row(rows: list[list[str]]) -> bool:
-    """Return whether the second row is certainly none of records.
-
-    No column with numbers or dates below may have one in it. And either it names columns that the first row leaves
-    without a name, or at least two of these columns have different texts in it that are no values.
-    """
-    if len(rows) < FEWEST_RECORDS + 2:
-        return False
-    columns = [_below(rows, place, 2) for place in range(len(rows[0]))]
-    typed = [column for column in columns if column.kind in ("number", "date")]
-    texts = [column.name for column in typed if column.name.lower() not in NOTHING]
-    above = [rows[0][place] for place, column in enumerate(columns) if column in typed]
-    if not typed or any(kind_of(text) != "text" for text in (*texts, *above)):
-        return False
-    if any(column.name in column.counts for column in typed):
-        return False
-    if any(not first and second for first, second in zip(rows[0][1:], rows[1][1:], strict=True)):
-        return True  # the first column may be an index of pandas, which has no name
-    labels = [column for column in columns if column.kind == "text"]
-    different = len(set(texts)) >= 2 or (len(texts) >= 2 and set(map(str.lower, texts)) <= SURVEY_WORDS)
-    return different and 2 * len(texts) >= len(typed) and not any(map(_is_value, labels))
-
-
-def _is_value(column: Column) -> bool:
-    return column.is_record(column.name) is True

@@ -111,20 +111,32 @@ def joined_names(header: Sequence[Sequence[str]]) -> list[str]:
     """Return the names in a header of several rows.
 
     They are those of the first row, where these are all there and differ. Else a name that occurs twice, or has empty
-    ones to its right, has the name of the second row behind it, and so do those empty ones.
+    ones to its right, has the name of the second row behind it, and so do those empty ones; that of the third row
+    follows where names are still empty or not different, and so on.
 
     >>> joined_names([["id", "pets", ""], ["", "cat", "dog"]])
     ['id', 'pets cat', 'pets dog']
+    >>> joined_names([["id", "pets", "", ""], ["", "cat", "", "dog"], ["", "old", "young", "old"]])
+    ['id', 'pets cat old', 'pets cat young', 'pets dog old']
     """
-    names = [name.strip() for name in header[0]]
-    if len(header) < 2 or (all(names) and len(set(names)) == len(names)):
-        return list(header[0])
+    names = list(header[0])
+    for number, row in enumerate(header[1:], 2):
+        stripped = [name.strip() for name in names]
+        if all(stripped) and len(set(stripped)) == len(stripped):
+            return names
+        names = _joined(stripped, row, number == len(header))
+    return names
+
+
+def _joined(names: Sequence[str], row: Sequence[str], last: bool) -> list[str]:
+    """Return names with those of the row below; one that stays empty gets that to its left in the last row only."""
     joined, above = [], ""
     for place, name in enumerate(names):
         above = name or above
-        below = header[1][place].strip() if place < len(header[1]) else ""
+        below = row[place].strip() if place < len(row) else ""
         shared = not name or names.count(name) > 1 or names[place + 1 : place + 2] == [""]
-        joined.append(f"{above} {below}".strip() if shared else name)
+        spanned = not name and not below and not last
+        joined.append("" if spanned else f"{above} {below}".strip() if shared else name)
     return joined
 
 

@@ -264,7 +264,44 @@ def test_columns_of_a_sheet_without_a_name_are_left_out_aloud(tmp_path):
     book.save(tmp_path / "book.xlsx")
     found = beginning_of(TableFile(tmp_path / "book.xlsx"))
     assert found.file.said == {}
-    assert found.doubts == ("left out, as the header has no name for it: 1 column; give each a name to keep it",)
+    assert found.doubts == (
+        "left out, as the header has no name for it: column 2; give each a name to keep it, or if names span several "
+        "columns, say header: 2 (--header 2)",
+    )
+
+
+MERGED = [["region", "men", "", "women", "", "code"], ["", "2019", "2020", "2019", "2020", ""]]
+MERGED_RECORDS = [["North" if i % 3 else "South", i, 2 * i, 3 * i, i * i, f"c{i % 4}"] for i in range(40)]
+YEARS = ["region", "men 2019", "men 2020", "women 2019", "women 2020", "code"]
+
+
+def test_names_that_span_columns_make_a_header_of_several_rows(tmp_path):
+    """Merged cells of a sheet have their text in the first of them; the others are empty."""
+    assert names_and_rows(beginning_of(written(tmp_path, text_of(MERGED + MERGED_RECORDS))).file) == (YEARS, 40)
+    units = ["", "1", "1", "EUR", "EUR", "text"]
+    third = beginning_of(written(tmp_path, text_of([*MERGED, units, *MERGED_RECORDS])))
+    assert third.decided == (
+        f"the header has 3 rows, in the first of which names span columns; they are named {', '.join(YEARS)}",
+    )
+    assert names_and_rows(third.file) == (YEARS, 40)
+    repeated = [["region", "men", "men", "women", "women", "code"], MERGED[1]]
+    assert names_and_rows(beginning_of(written(tmp_path, text_of(repeated + MERGED_RECORDS))).file) == (YEARS, 40)
+    levels = [["region", "persons", "", "", "", "code"], ["", "men", "", "women", "", ""], MERGED[1]]
+    names = ["region", *(f"persons {name}" for name in YEARS[1:-1]), "code"]
+    assert names_and_rows(beginning_of(written(tmp_path, text_of(levels + MERGED_RECORDS))).file) == (names, 40)
+
+
+def test_a_header_that_lacks_names_is_no_header_of_two_rows(tmp_path):
+    found = beginning_of(written(tmp_path, text_of([MERGED[0], *MERGED_RECORDS])))
+    assert found.file.said == {}
+    assert found.doubts == (
+        "the header has no name for columns 3, 5, which gets one such as 'Unnamed: 2'; if names span several columns, "
+        "say header: 2 (--header 2)",
+    )
+    answers = [["North", "", "2", "3", "4", ""], *MERGED_RECORDS]  # a record that lacks two values
+    assert beginning_of(written(tmp_path, text_of([MERGED[0], *answers]))).file.said == {}
+    index = text_of([["", "a", "b"], *([i, i * 2, i * 3] for i in range(30))])
+    assert beginning_of(written(tmp_path, index)).notes == ()
 
 
 # -- the options ----------------------------------------------------------------------------------------------------
