@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest.data.dates import steps_in
 from pgmest.errors import percent_text
+from pgmest.schema.gap_words import GAP_TEXTS, may_be_gap, may_be_gaps
 from pgmest.schema.guess_dates import Dates, compact_dates, dates_in, unknown_days
 from pgmest.schema.guess_numbers import (
     MORE_ROWS_EACH,
@@ -39,31 +40,6 @@ from pgmest.schema.tally import Tally
 
 MANY_ROWS, RARE = 100, 3
 """With this many rows or more, values of fewer than this many of them are not listed."""
-
-GAP_TEXTS = (
-    *(
-        "",
-        "?",
-        "-",
-        "--",
-        ".",
-        "..",
-        "...",
-        "NaN",
-        "nan",
-        "null",
-        "NULL",
-        "Null",
-        "<NA>",
-        "NaT",
-        "\N{EN DASH}",
-        "\N{EM DASH}",
-    ),
-    *("#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NV", "#WERT!", "#BEZUG!", "#ZAHL!"),
-)
-"""Texts that are never an answer."""
-MAYBE_GAPS = ("NA", "N/A", "n/a", "na", "None", "none", "NONE", "missing", "Missing", "MISSING")
-"""Texts that mean a missing value among numbers and dates, but may be an answer among other texts."""
 
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 
@@ -124,7 +100,7 @@ def guess(name: str, tally: Tally, amounts: bool = False) -> Guess:
     marked = np.isin(tally.values, GAP_TEXTS)
     markers = sorted(set(tally.values[marked]) - {""})
     known = tally.where(~marked)
-    maybe = np.isin(known.values, MAYBE_GAPS)
+    maybe = may_be_gaps(known.values)
     if not known.distinct:
         return Guess(left_out="IT HOLDS NO VALUES")
     gaps = bool(tally.gaps or marked.any())
@@ -342,8 +318,11 @@ def _labels(name: str, tally: Tally, gaps: bool) -> Guess:
     lines += ["ignore_case: true"] if folded.distinct < tally.distinct else []
     notes = [] if complete else _not_listed(rest, folded, f"BECOME '{other}'")
     notes += _undecoded(tally)
-    unsure = [text for text in listed if text in MAYBE_GAPS]
-    notes += [f"{quoted(text)} IS LISTED AS AN ANSWER: IS IT ONE, OR A MISSING VALUE?" for text in unsure]
+    unsure = [text for text in listed if may_be_gap(text)]
+    if len(unsure) == 1:
+        notes.append(f"{quoted(unsure[0])} IS LISTED AS AN ANSWER: IS IT ONE, OR A MISSING VALUE?")
+    elif unsure:
+        notes.append(f"{listed_texts(unsure)} ARE LISTED AS ANSWERS: ARE THEY ANSWERS, OR MISSING VALUES?")
     return Guess(tuple(lines), gaps=gaps, notes=tuple(notes), otherwise="outside: clip" if complete else None)
 
 

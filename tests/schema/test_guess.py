@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.schema import Schema, draft
+from pgmest.schema.guess import guess
 from pgmest.schema.guess_times import NAMED_CLOCKS
 from pgmest.schema.months import ENGLISH, LANGUAGES
 from pgmest.schema.periods import date_text
+from pgmest.schema.tally import Tally
 from pgmest.schema.weekdays import LANGUAGES as WEEKDAYS
 
 MARK = "# READ FROM THE PRIVATE DATA"
@@ -822,3 +824,37 @@ def test_errors_of_spreadsheets_are_missing_values():
 def test_a_proportion_ends_at_one():
     lines, _ = one([*rng().random(ROWS).round(3), 1.0])
     assert "max: 1" in lines
+
+
+# -- words for missing values -----------------------------------------------------------------------------------------
+
+GAP_WORDS = ["k.A.", "k. A.", "unbekannt", "Keine Angabe", "n/a", "s/d", "sin dato", "non renseigné", "NR", "inconnu"]
+GAP_WORDS += ["b.d.", "-", ".", ":", "нет данных", "don’t know"]
+
+
+def drafted_lines(values):
+    return guess("x", Tally.of(np.array(values, dtype=object))).described()
+
+
+def test_words_for_missing_values_are_markers_however_many_and_frequent():
+    few = drafted_lines([*"12345" * 4, *GAP_WORDS * 3])
+    assert few[:2] == ["type: categorical", "values: [1, 2, 3, 4, 5]"]
+    many = drafted_lines([*map(str, range(100)), *GAP_WORDS * 3])
+    assert many[:3] == ["type: integer", "min: 0", "max: 99"]
+    days = drafted_lines([*(f"2021-03-{day:02}" for day in range(1, 31)), *GAP_WORDS * 3])
+    assert days[0] == "type: date"
+    for lines in (few, many, days):
+        schema = Schema.parse("columns:\n  x: {" + ", ".join(lines) + "}")
+        assert schema.described[0].markers >= set(GAP_WORDS)
+
+
+def test_a_word_for_a_missing_value_among_other_texts_may_be_an_answer():
+    def notes(*values):
+        return guess("x", Tally.of(np.array(values * 40, dtype=object))).notes
+
+    assert notes("red", "blue", "Unbekannt") == ("Unbekannt IS LISTED AS AN ANSWER: IS IT ONE, OR A MISSING VALUE?",)
+    assert notes("red", "blue", "k.A.", "refused") == (
+        "k.A. AND refused ARE LISTED AS ANSWERS: ARE THEY ANSWERS, OR MISSING VALUES?",
+    )
+    assert notes("ND", "SD", "NC", "NR") == ()  # states
+    assert guess("x", Tally.of(np.array(["yes", "no", "unknown"] * 40, dtype=object))).lines[0] == "type: categorical"
