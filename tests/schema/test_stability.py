@@ -100,7 +100,7 @@ PHYSICAL: dict[str, tuple[pa.DataType, list[Any], st.SearchStrategy[Any]]] = {
     "float32": (pa.float32(), [1.0, 2.5, math.nan, math.inf], st.floats(width=32)),
     "float64": (pa.float64(), FLOATS, st.floats()),
     "decimal": (pa.decimal128(20, 2), DECIMALS, st.decimals(-100, 100, places=2)),
-    "text": (pa.string(), WORDS, st.text(st.characters(codec="utf-8"), max_size=6)),
+    "text": (pa.string(), WORDS, st.text(st.characters(exclude_categories=["Cs"]), max_size=6)),
     "long text": (pa.large_string(), WORDS, st.text("0123456789.eE+-", max_size=6)),
     "categories": (pa.dictionary(pa.int32(), pa.string()), WORDS, st.text("0123456789-/: T", max_size=12)),
     "date": (pa.date32(), DATES, st.dates()),
@@ -224,7 +224,7 @@ def test_each_code_is_that_of_the_value_alone(engine, physical):
     if engine not in LAZY or physical == "int64":  # whose type without a gap is the same
         holds(common[:9])
     if engine != "duckdb":  # plans each query on so many columns for 0.3 s
-        least, most, tables = (8, 16, 2) if engine in LAZY else (1, 6, 6)
+        least, most, tables = (8, 16, 1) if engine in LAZY else (1, 6, 4)
         row = st.none() | st.sampled_from(common) | others
         drawn = given(st.lists(row, min_size=least, max_size=most))(holds)
         settings(max_examples=tables, deadline=None)(drawn)()

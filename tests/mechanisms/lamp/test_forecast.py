@@ -42,7 +42,7 @@ def table(name):
 @pytest.mark.parametrize(
     ("name", "attributes", "epsilon", "delta", "persons"),
     [
-        ("census", 14, 1.0, 1e-9, 1),
+        ("census", 11, 1.0, 1e-9, 1),
         ("census", 9, 2.0, 1e-9, 4),
         ("titanic", None, 2.0, 1e-9, 1),
         ("titanic", None, 1.0, 0.0, 1),  # all pairs are measured without scores

@@ -182,7 +182,7 @@ def random_truth(concentration: float, generator: np.random.Generator) -> pg.Fac
 
 
 class TestCoverage:
-    @pytest.mark.parametrize("concentration", [0.01, 0.1, 1.0, 10.0])
+    @pytest.mark.parametrize("concentration", [0.01, 0.1, 1.0])
     def test_sums_and_means_of_random_tables(self, concentration) -> None:
         held: dict[str, list[np.ndarray]] = {"cells": [], "prefixes": [], "means": []}
         for seed in range(2):

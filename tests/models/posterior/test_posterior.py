@@ -195,7 +195,7 @@ class TestCalibration:
             assert kstest(quantity, "uniform").pvalue > 1e-3
         assert kstest(np.concatenate(ranks), "uniform").pvalue > 1e-6  # quantities depend on each other
 
-    def ranks(self, prior: InteractionPrior, assumed: InteractionPrior, trials: int = 24) -> np.ndarray:
+    def ranks(self, prior: InteractionPrior, assumed: InteractionPrior, trials: int = 16) -> np.ndarray:
         """Those of counts, total and log scales of truths from one prior, in posteriors with an assumed one."""
         generator, layout, found = np.random.default_rng(7), pg.CliqueVector.zeros(DOMAIN, CLIQUES).layout, []
         for seed in range(trials):
