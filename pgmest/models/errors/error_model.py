@@ -68,6 +68,7 @@ class ErrorModel:
     - dependence that was not measured, or only over groups of codes: as large as scores or selections say, or else
       as what the model leaves of the weakest measured dependence between the attributes (`unseen`);
     - sampling error of unmeasured tables: of the true records, and of the model's records if it has some;
+    - what the errors of the attributes' shares add together, where noise is as large as the counts;
     - errors in proportion to the counts, if the mechanism states any.
 
     Sums that the model knows exactly, such as invariants, have no error. Errors of a table agree with those of its
@@ -191,7 +192,24 @@ class ErrorModel:
         parts.append(self.unseen.scaled(found, distance, drawing.generator))
         for axis in range(allowed.ndim):
             parts = [one - np.expand_dims(sums_along(one, axis), axis + 1) * _shares(allowed, axis) for one in parts]
-        return self.unseen.within(self.unseen.bound(clique), *parts)
+        return self.unseen.within(self.unseen.bound(clique), *parts) + self._products(clique, drawing)
+
+    def _products(self, clique: Clique, drawing: Drawing) -> np.ndarray:
+        r"""Draw what the errors of the attributes' shares add to a table together; its margins are zero.
+
+        Independent attributes with the shares p and q of N records, whose errors are d and e, have the table
+        $N (p + d) (q + e)$. Beyond the errors of its margins it has the error $N d e$: little where noise is less than
+        the counts, and much where it is as large.
+        """
+        found = np.maximum(self.tables.total + drawing.errors[()], 0.0)
+        for name in clique:
+            counts = self.tables.counts(name)
+            plausible = without_negative_counts(counts + self._draw((name,), drawing))
+            sums = plausible.sum(axis=1, keepdims=True)
+            off = plausible / np.maximum(sums, LEAST) - counts / max(float(counts.sum()), LEAST)
+            off = np.where(sums > 0, off, 0.0)
+            found = found[..., None] * off.reshape(drawing.count, *[1] * (found.ndim - 1), -1)
+        return found
 
     def _field(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         """Draw dependence of any size in tables whose codes have drawn counts.
@@ -229,6 +247,7 @@ class ErrorModel:
         hidden = max(measured.size / fewest, self.known.dependence.get(clique, 0.0))
         if hidden > 0:
             inside = inside + self.unseen.scaled(self._field(clique, drawing), hidden, drawing.generator)
+        inside = inside + self._products(clique, drawing)
         return (answer.expanded(errors) - answer.expanded(answer.grouped(inside))) * shares + inside
 
     # -- what was measured ------------------------------------------------------------------------------------------

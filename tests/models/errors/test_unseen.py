@@ -9,6 +9,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.models.errors.drawn_intervals import error_model_of
+from pgmest.models.errors.error_model import MARGIN
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
@@ -78,3 +79,15 @@ def test_answers_that_count_all_codes_of_an_attribute_together_are_not_about_pai
     assert not errors.is_measured(("a", "b"))
     assert errors.is_measured(("b",))
     assert pg.interval(model, ("a", "b")).basis == "dependence"
+
+
+def test_errors_of_both_attributes_together_are_errors_of_a_pair_that_was_not_measured():
+    """With noise nearly as large as counts, the product of two errors is as large as each of them."""
+    total, noise = 1000.0, 200.0
+    answers = [pg.LinearMeasurement(np.full(2, total / 2), (name,), noise) for name in "ab"]
+    errors = error_model_of(pg.estimate(answers, pg.Domain({"a": 2, "b": 2}), total=total))
+    drawn = errors.draws(("a", "b"), 20_000) / MARGIN
+    rows, columns = drawn.sum(axis=2)[:, 0], drawn.sum(axis=1)[:, 0]
+    within = np.abs([rows, columns]).max(axis=0) < total / 2  # no plausible count is negative
+    beyond, product = drawn[:, 0, 0] - (rows + columns) / 2, rows * columns / total
+    assert beyond[within] @ product[within] / (product[within] @ product[within]) == pytest.approx(1.0, abs=0.15)
