@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pgmest.data.csv_header import (
     with_stated_delimiter,
 )
 from pgmest.data.frames import first_line, parquet_file, reading, table_columns
+from pgmest.data.skipped_rows import without_skipped
 from pgmest.data.table_file import UNDECODED, TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
 from pgmest.data.workbook import workbook_rows
@@ -25,7 +27,10 @@ LONGEST_HEADER = 1 << 22  # bytes
 
 
 def read_pieces(
-    path: str | Path | TableFile, names: Iterable[str] | None = None, rows: int = ROWS_A_PIECE
+    path: str | Path | TableFile,
+    names: Iterable[str] | None = None,
+    rows: int = ROWS_A_PIECE,
+    left_out: Counter[str] | None = None,
 ) -> Generator[dict[str, Values]]:
     """Yield columns of a file of records, `rows` rows at a time; all columns by default.
 
@@ -35,7 +40,8 @@ def read_pieces(
     Args:
         path: the path of a file, or a `TableFile`.
         names: the columns to read.
-        rows: the number of rows of a piece.
+        rows: the number of rows of a piece, before those that the file's `skip_rows` leaves out.
+        left_out: gets the numbers of rows that `skip_rows` leaves out, by the text for which.
 
     Raises:
         DataError: a column is missing.
@@ -45,13 +51,14 @@ def read_pieces(
     wanted = None if names is None else list(dict.fromkeys(names))
     file = table_file(path)
     readers = {".parquet": _parquet, ".xlsx": _workbook}
+    counted = Counter() if left_out is None else left_out
     with reading(file):
-        for piece in readers.get(file.format, _csv)(file, wanted, rows):
+        for piece in readers.get(file.format, _csv)(file, wanted, rows, counted):
             present = piece.column_names if file.format == ".parquet" else piece
             yield read_values(piece, list(present) if wanted is None else wanted)
 
 
-def _parquet(path: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
+def _parquet(path: TableFile, wanted: list[str] | None, rows: int, _: Counter[str]) -> Iterator[Any]:
     with parquet_file(path, wanted) as (file, columns):
         import pyarrow as pa
 
@@ -79,10 +86,10 @@ def empty_frame(file: TableFile) -> Any:
         return opened.schema_arrow.empty_table().to_pandas(types_mapper=kept)
 
 
-def _workbook(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
+def _workbook(file: TableFile, wanted: list[str] | None, rows: int, left_out: Counter[str]) -> Iterator[Any]:
     import pandas as pd
 
-    with workbook_rows(file) as (names, read):
+    with workbook_rows(file, left_out) as (names, read):
         check_unique(file, names, wanted)
         piece: list[Any] = []
         for row in read:
@@ -93,7 +100,7 @@ def _workbook(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[
         yield pd.DataFrame(piece, columns=pd.Index(names, dtype=object), dtype=object)
 
 
-def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
+def _csv(file: TableFile, wanted: list[str] | None, rows: int, left_out: Counter[str]) -> Iterator[Any]:
     import pandas as pd
 
     with file.opened() as handle:
@@ -120,7 +127,8 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
                 **opening.for_pandas,
             )
             checked = False
-            for piece in pieces:
+            for read in pieces:
+                piece = without_skipped(read, file.skip_rows, left_out) if file.skip_rows else read
                 if not checked and (piece.iloc[:, -1].isin(("", None))).any():  # so pandas fills up a row too short
                     _check_all_widths(file)
                     checked = True

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pgmest.data.skipped_rows import first_value, skipping
 from pgmest.data.table_file import DELIMITERS, TableFile
 from pgmest.errors import ArgumentError, FileFormatError, listed, plural
 
@@ -76,9 +77,14 @@ def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, r
 
 
 def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
-    """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass.
+    """Raise for the first row whose number of fields is not the header's.
+
+    A trailing comma is let pass, and so are short rows that the file's `skip_rows` leaves out.
 
     `raw` is for the tables of a schema: no field causes an error there, not even bytes that cannot be decoded.
+
+    Raises:
+        FileFormatError: there is such a row.
     """
     with _fields_of_any_length():
         rows = _filled(numbered_rows(file, content, raw), file.skip or 0)
@@ -87,9 +93,13 @@ def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
         if file.header_rows == 0:
             width = len(file.names_without_header(width))
         for _, line, fields in islice(rows, max(file.header_rows - 1, 0), None):
+            if len(fields) < width and skipping(file.skip_rows or (), first_value(fields)) is not None:
+                continue
             if len(fields) < width or any(fields[width:]):
                 problem = f"line {line} has {plural(len(fields), 'field')} where the header has {width}."
+                noted = len(fields) == 1 and not _is_number(fields[0])
                 remedy = "Repair the line; quote fields that hold delimiters or line ends."
+                remedy += " A note below the table may be left out: --skip-rows 'Source:*'." if noted else ""
                 raise FileFormatError.of(file, problem, remedy)
 
 

@@ -14,7 +14,7 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from pgmest.data.csv_header import (
     with_stated_delimiter,
 )
 from pgmest.data.names import index_names, with_text_names
+from pgmest.data.skipped_rows import without_skipped
 from pgmest.data.table_file import TableFile, file_format, table_file
 from pgmest.data.workbook import workbook_rows
 from pgmest.data.zipped import damaged
@@ -286,13 +287,26 @@ def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
-            table = pd.read_csv(io.BytesIO(content), **options, **exact_floats(pd))
+            if file.skip_rows:
+                table = _records_only(file.skip_rows, content, options)
+            else:
+                table = pd.read_csv(io.BytesIO(content), **options, **exact_floats(pd))
     except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         check_widths(file, content)
         raise not_a_table(file, first_line(error)) from None
     if table.iloc[:, -1].isna().any():  # what pandas makes of a row with too few fields
         check_widths(file, content)
     return table
+
+
+def _records_only(skip_rows: Sequence[str], content: bytes, options: dict[str, Any]) -> Any:
+    """Return the records of a text file, without the rows that `skip_rows` leaves out."""
+    import pandas as pd
+
+    as_texts: dict[str, Any] = {**options, "dtype": object, "keep_default_na": False}
+    table = pd.read_csv(io.BytesIO(content), **as_texts)
+    kept = without_skipped(table, skip_rows).to_csv(index=False)  # written again, so that columns of numbers are found
+    return pd.read_csv(io.StringIO(kept), index_col=False, low_memory=False, **exact_floats(pd))
 
 
 def exact_floats(pd: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeGuard, cast
 
+from pgmest.data.skipped_rows import checked_skip_rows
 from pgmest.data.zipped import member, opened_member
 from pgmest.errors import ArgumentError, FileFormatError, listed
 
@@ -24,7 +25,7 @@ INSIDE = (*WRITTEN, *TEXTS, ".xlsx")
 """The endings of files that are read, also from a .zip file."""
 READ = (*INSIDE, ".zip")
 MOST_HEADER_ROWS = 9
-OPTIONS = ("delimiter", "encoding", "sheet", "skip", "header")
+OPTIONS = ("delimiter", "encoding", "sheet", "skip", "header", "skip_rows")
 """The properties of a file that its name does not show, as a schema's `file:` has them."""
 
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
@@ -71,6 +72,9 @@ class TableFile:
         header: the number of rows of the header, of which the first one names the columns; by default one. 0 or False
             without a header: the columns are then "column 1", "column 2", ..., or a list of names is given here.
         name: what errors call it; by default its path.
+        skip_rows: the first values of rows that are no records, such as totals and notes below the table; a `*` at the
+            end of a text matches any other end, and an empty text rows without a value. All such rows are left out,
+            wherever they are.
 
     Raises:
         ArgumentError: no such delimiter or encoding, or one given for a file that has none.
@@ -84,6 +88,7 @@ class TableFile:
     name: str | None = None
     skip: int | None = None
     header: int | Sequence[str] | None = None
+    skip_rows: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
@@ -91,10 +96,13 @@ class TableFile:
         if isinstance(self.sheet, bool) or not isinstance(self.sheet, str | int | None) or self.sheet in ("", 0):
             raise ArgumentError.of("sheet", self.sheet, "the name of a sheet, or its number from 1")
         object.__setattr__(self, "header", checked_header(self.header))
+        object.__setattr__(self, "skip_rows", checked_skip_rows(self.skip_rows))
         if isinstance(self.skip, bool) or not isinstance(self.skip, int | None) or (self.skip or 0) < 0:
             raise ArgumentError.of("skip", self.skip, "the number of rows above the header, a whole number")
         if self.format == ".parquet" and (self.skip is not None or self.header is not None):
             raise ArgumentError(f"{self.path} has the names of its columns: leave skip and header out.")
+        if self.format == ".parquet" and self.skip_rows is not None:
+            raise ArgumentError(f"{self.path} has records only: leave skip_rows out.")
         given = [name for name in ("delimiter", "encoding") if getattr(self, name) is not None]
         if given and not self.is_text:
             raise ArgumentError(f"{self.path} is no text, so it has no {' and no '.join(given)}: leave that out.")
@@ -119,8 +127,8 @@ class TableFile:
     def said(self) -> dict[str, Any]:
         """The options that were given, in the form of a schema's `file:`."""
         found = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
-        shown = {"header": False if self.header == 0 else list(self.header) if isinstance(self.header, tuple) else None}
-        return {name: value if shown.get(name) is None else shown[name] for name, value in found.items()}
+        shown = {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        return shown | ({"header": False} if self.header == 0 else {})
 
     @property
     def is_text(self) -> bool:
@@ -192,7 +200,7 @@ def table_file(table: str | Path | TableFile, **options: Any) -> TableFile:
     if not options:
         return file
     text = ("delimiter", "encoding") if file.is_text else ()
-    rows = ("skip", "header") if file.format != ".parquet" else ()
+    rows = ("skip", "header", "skip_rows") if file.format != ".parquet" else ()
     known = {*text, *rows, *(["sheet"] if file.format == ".xlsx" else [])}
     return replace(file, **{name: options[name] for name in known & set(options) if getattr(file, name) is None})
 

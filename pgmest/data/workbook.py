@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from pgmest.data.csv_header import joined_names
+from pgmest.data.skipped_rows import first_value, skipping
 from pgmest.data.table_file import TableFile
 from pgmest.errors import FileFormatError, OptionalDependencyError, PgmestError, listed
 
@@ -17,12 +19,13 @@ Row = tuple[Any, ...]
 
 
 @contextlib.contextmanager
-def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
+def workbook_rows(file: TableFile, left_out: Counter[str] | None = None) -> Iterator[tuple[list[str], Iterator[Row]]]:
     """Return the names of the columns of a sheet, and its rows, read one after the other.
 
     The first row that has anything in it names the columns, unless the file's `skip` and `header` say otherwise; a
     column without a name is left out. Values have the types of their cells; the value of a formula is its stored
-    result. Empty rows are left out, except between the values of a single column, where they are missing values.
+    result. Empty rows are left out, except between the values of a single column, where they are missing values. So are
+    those that the file's `skip_rows` names, which are counted in `left_out`.
 
     Raises:
         FileFormatError: not a whole workbook, or no such sheet.
@@ -35,6 +38,8 @@ def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
         if not names:
             raise FileFormatError.of(file, "its sheet is empty.", "Name the sheet that has the table: --sheet.")
         records = rows if file.header_rows else chain(header, rows)
+        if file.skip_rows:
+            records = _records(records, file.skip_rows, Counter() if left_out is None else left_out)
         yield list(names.values()), _filled(records, list(names))
 
 
@@ -74,6 +79,16 @@ def first_sheet_rows(file: TableFile, rows: int) -> list[tuple[int, list[str]]]:
         cells = [(number, [_cell_text(cell) for cell in row]) for number, row in first]
     left = min((place for _, row in cells for place, cell in enumerate(row) if cell), default=0)
     return [(number, row[left:]) for number, row in cells]
+
+
+def _records(rows: Iterator[Row], texts: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+    """Yield the rows that are records."""
+    while (row := _next(rows)) is not None:
+        reason = skipping(texts, first_value(map(_cell_text, row)))
+        if reason is None:
+            yield row
+        elif _has_values(row):
+            left_out[reason] += 1
 
 
 def _has_values(row: Row) -> bool:

@@ -7,8 +7,9 @@ counted from the records without noise, and for their owner only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import collected, lazy_frame
 from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
-from pgmest.errors import DataError, listed, percent_text
+from pgmest.errors import DataError, listed, percent_text, plural
 from pgmest.schema.broken import BrokenConstraint, constraints_to_check, count_in_engine
 from pgmest.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
 from pgmest.schema.column_check import ALARMING, ColumnCheck
@@ -55,6 +56,7 @@ class TableCheck:
         broken: the constraints of the schema, and how many rows break each.
         dropped: the rows that the bound of the unit leaves out; None if the schema has no unit.
         weight: what the bound of the weights does to totals; None if the schema has no weight.
+        skipped: the numbers of rows that the file's `skip_rows` leaves out, by the text for which.
     """
 
     columns: tuple[ColumnCheck, ...]
@@ -63,6 +65,7 @@ class TableCheck:
     broken: tuple[BrokenConstraint, ...] = ()
     dropped: DroppedRows | None = None
     weight: WeightCheck | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -112,6 +115,9 @@ class TableCheck:
         if self.dropped is not None and self.dropped.left_out:
             alarm = self.dropped.left_out >= ALARMING * self.dropped.rows
             found.append((f"unit {self.dropped.unit.column}", self.dropped.remark, alarm))
+        if self.skipped:
+            alarm = sum(self.skipped.values()) >= ALARMING * self.rows
+            found.append(("file skip_rows", f"{_skipped_text(self.skipped)} left out, as no records", alarm))
         if self.weight is not None:
             found += [(f"weight {self.weight.weight.name}", text, alarm) for text, alarm in self.weight.remarks]
         return found
@@ -122,6 +128,7 @@ class TableCheck:
         facts = {"private": True, "schema": self.source, "rows": self.rows, "kept": self.kept}
         return {**facts, "alarming": list(self.alarming), "left_out": list(self.left_out), "columns": columns} | {
             "constraints": [one.to_json() for one in self.broken],
+            "rows_skipped": dict(self.skipped),
             "unit": None if self.dropped is None else self.dropped.to_json(),
             "weight": None if self.weight is None else self.weight.to_json(),
         }
@@ -160,6 +167,7 @@ def check(schema: Schema, table: Any) -> TableCheck:
     unit, weight = schema.unit, WeightCheck(schema.weight) if schema.weight else None
     path = is_file(table)
     wanted = [*names, *([unit.column] if unit else [])]
+    skipped: Counter[str] = Counter()
     lazy = None if path else lazy_frame(table, wanted)
     if lazy is not None:
         checks = tuple(_counted_in_engine(column, lazy) for column in described)
@@ -169,7 +177,7 @@ def check(schema: Schema, table: Any) -> TableCheck:
             weight.count_in_engine(lazy)
             weight.add_codes(next(one for one in checks if one.column is weight.weight.column).counts.sum(axis=0))
     else:
-        pieces = read_pieces(table, wanted) if path else iter([read_values(table, wanted)])
+        pieces = read_pieces(table, wanted, left_out=skipped) if path else iter([read_values(table, wanted)])
         persons = Persons() if unit else None
         try:
             checks = _counted(described, pieces, [*broken, *([weight] if weight else [])], unit, persons)
@@ -179,7 +187,13 @@ def check(schema: Schema, table: Any) -> TableCheck:
     if not checks[0].rows:
         raise DataError(f"{table if path else 'the table'} has no rows, so there is nothing to check.")
     left_out = tuple(name for name in present if name not in wanted)
-    return TableCheck(checks, left_out, schema.source, tuple(broken), dropped, weight)
+    return TableCheck(checks, left_out, schema.source, tuple(broken), dropped, weight, dict(skipped))
+
+
+def _skipped_text(skipped: Mapping[str, int]) -> str:
+    """Return how many rows `skip_rows` leaves out, and for which texts."""
+    named = [f"{count:,} of {text}" if text else f"{count:,} without a value" for text, count in skipped.items()]
+    return f"{plural(sum(skipped.values()), 'row')} ({', '.join(named)})"
 
 
 def _counted(

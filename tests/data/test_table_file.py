@@ -258,3 +258,75 @@ def test_a_stated_delimiter_gives_way_to_a_given_one(tmp_path):
     assert column_names(TableFile(tmp_path / "t.csv", ";")) == ["a", "b"]
     (tmp_path / "u.csv").write_text("sep=x\n1\n")
     assert column_names(tmp_path / "u.csv") == ["sep=x"]
+
+
+# -- rows that are no records -----------------------------------------------------------------------------------------
+
+TOTALS = [["Zoë", "1,5", "x"], ["", "2", ""], ["Total", "9", ""], ["", "", ""], ["Jürgen; jr", "2", "Total"]]
+TOTALS += [["* preliminary", "", ""], ["Source: office", "", ""], ["Totals", "2", ""]]
+SKIPPED = ["Total", "Source:*", "* preliminary", ""]
+KEPT = ["Zoë", "", "Jürgen; jr", "Totals"]
+
+
+def written_totals(folder, kind):
+    if kind == "xlsx":
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        for row in [HEADER, *([field or None for field in row] for row in TOTALS)]:
+            book.active.append(row)
+        book.save(folder / "t.xlsx")
+        return TableFile(folder / "t.xlsx", skip_rows=SKIPPED)
+    path = written(folder / "t.csv", ";", rows=TOTALS)
+    if kind == "short":  # as a person writes notes below a table
+        path.write_text(path.read_text(encoding="utf-8") + "Source: web\nTotal;7\n", encoding="utf-8")
+    return TableFile(path, ";", skip_rows=SKIPPED)
+
+
+@pytest.mark.parametrize("kind", ["csv", "short", "xlsx"])
+def test_rows_whose_first_value_says_so_are_no_records(tmp_path, kind):
+    file = written_totals(tmp_path, kind)
+    (piece,) = read_pieces(file)
+    assert [value or "" for value in piece["name"].array] == KEPT
+    assert [value or "" for value in read_frame(file)["name"].fill_null("").to_list()] == KEPT
+    schema = Schema.from_dict(
+        {"columns": SCHEMA.description["columns"], "file": {"skip_rows": SKIPPED}}
+        | ({} if kind == "xlsx" else {"file": {"skip_rows": SKIPPED, "delimiter": ";"}})
+    )
+    assert schema.encode(file.path).records == 4
+    checked = schema.check(file.path)
+    counted = {"Total": 1, "": 1, "* preliminary": 1, "Source:*": 1}
+    if kind == "short":
+        counted |= {"Total": 2, "Source:*": 2}
+    if kind == "xlsx":  # whose empty rows are no rows
+        del counted[""]
+    assert checked.to_json()["rows_skipped"] == counted
+    assert "left out, as no records" in str(checked)
+
+
+def test_no_row_decides_whether_another_one_is_a_record(tmp_path):
+    def records(rows):
+        path = written(tmp_path / "t.csv", rows=rows)
+        return [record for piece in read_pieces(TableFile(path, skip_rows=SKIPPED)) for record in _rows(piece)]
+
+    whole = records(TOTALS)
+    for place, row in enumerate(TOTALS):
+        rest = TOTALS[:place] + TOTALS[place + 1 :]
+        assert records(rest) == [record for record in whole if record != tuple(row)]
+
+
+def _rows(piece):
+    return zip(*(values.array.tolist() for values in piece.values()), strict=True)
+
+
+@pytest.mark.parametrize("texts", ["Total", [], ["*"], [7], 7])
+def test_other_texts_are_refused(texts):
+    with pytest.raises(ArgumentError, match="skip_rows"):
+        TableFile("table.csv", skip_rows=texts)
+
+
+def test_a_short_line_is_told_the_remedy(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\nSource: office\n")
+    with pytest.raises(FileFormatError, match=r"--skip-rows 'Source:\*'"):
+        list(read_pieces(tmp_path / "t.csv"))
+    with pytest.raises(ArgumentError, match="leave skip_rows out"):
+        TableFile("table.parquet", skip_rows=["Total"])
