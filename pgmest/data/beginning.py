@@ -1,4 +1,4 @@
-"""The beginning of a table in a file, guessed from its first rows: titles, no header, a header of several rows.
+"""The place of a table in a file, guessed from its first and last rows: titles, the header, rows below the table.
 
 Only drafts and checks guess, and they say what they found. Everything else reads a file as its `TableFile` or the
 schema says, since a guess would depend on the records. A guess is made on strong evidence only: where the first row may
@@ -15,6 +15,7 @@ from typing import Any
 
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.csv_header import first_rows, joined_names, with_stated_delimiter
+from pgmest.data.footer_guess import skip_rows_of
 from pgmest.data.frames import reading
 from pgmest.data.header_guess import FEWEST_RECORDS, NAMED, column_below, guess_header
 from pgmest.data.table_file import DELIMITERS, TableFile, table_file
@@ -78,6 +79,19 @@ def beginning_of(file: TableFile) -> Beginning:
             found = Beginning(file, (*decided, *header.decided), header.doubts)
         return replace(found, doubts=(*found.doubts, *_nameless(found.file, [row for _, row in rows])))
     return Beginning(file, tuple(decided))
+
+
+def extent_of(file: TableFile) -> Beginning:
+    """Return a file as `beginning_of` does, and with the `skip_rows` that its last rows suggest, if that is not set."""
+    found = beginning_of(file)
+    if file.format == ".parquet" or file.skip_rows is not None:
+        return found
+    with suppress(PgmestError), reading(file):
+        rows = [row for number, row in _read(found.file)[1] if number >= (found.file.skip or 0)]
+        texts, said = skip_rows_of(found.file, rows)
+        if texts:
+            return replace(found, file=replace(found.file, skip_rows=texts), decided=(*found.decided, said))
+    return found
 
 
 def _nameless(file: TableFile, rows: Sequence[Sequence[str]]) -> list[str]:

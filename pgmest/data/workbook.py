@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 import zipfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -79,6 +79,17 @@ def first_sheet_rows(file: TableFile, rows: int) -> list[tuple[int, list[str]]]:
         cells = [(number, [_cell_text(cell) for cell in row]) for number, row in first]
     left = min((place for _, row in cells for place, cell in enumerate(row) if cell), default=0)
     return [(number, row[left:]) for number, row in cells]
+
+
+def last_sheet_rows(file: TableFile, rows: int) -> list[list[str]]:
+    """Return the cells as texts of the last rows of a sheet that are not empty, without titles and header.
+
+    Raises:
+        FileFormatError, OptionalDependencyError: as for `workbook_rows`.
+    """
+    with _sheet_rows(file) as sheet:
+        filled = (row for number, row in enumerate(sheet) if number >= (file.skip or 0) and _has_values(row))
+        return [[_cell_text(cell) for cell in row] for row in deque(islice(filled, file.header_rows, None), rows)]
 
 
 def _records(rows: Iterator[Row], texts: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:

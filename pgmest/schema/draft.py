@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.printable import on_one_line
-from pgmest.data.beginning import beginning_of
+from pgmest.data.beginning import extent_of
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import ReadingWarning
 from pgmest.data.names import index_note
@@ -23,6 +23,7 @@ from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.draft_codes import chains_of, prefix_lines
 from pgmest.schema.draft_levels import declared_levels, with_levels
+from pgmest.schema.draft_rows import NAMED, PRIVATE_MARK, rows_decided
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.guess import Guess, guess
 from pgmest.schema.identifiers import named_after_persons, named_as_identifier
@@ -41,10 +42,6 @@ MOST_UNITS, MOST_DEPENDENCIES = 3, 30
 """The largest numbers of proposals of each kind."""
 ROWS_OF_UNIT = 1.5
 """The least number of rows, on average, of a unit that is not called an identifier."""
-NAMED = 12
-"""The number of columns that a line about many of them names."""
-
-PRIVATE_MARK = f"# {DRAFT_MARK}"
 
 HEADER = f"""\
 # A DRAFT, GUESSED FROM THE RECORDS. IT IS NOT SAFE TO PUBLISH, AND NEITHER IS ANYTHING MADE WITH IT.
@@ -87,8 +84,8 @@ def draft(table: Any, *, bought: bool = False) -> str:
     separators, formats of dates (day first where both are possible), capital and small letters, top bins such as 85+,
     and numbers that mean missing values, such as -99, are proposed; a few odd values do not change what a column is.
     Orders, sums and functional dependencies that hold in all rows stand at the end, as comments. Of a file, titles
-    above the header, a second row of the header, a missing header and the delimiter of a `.txt` file are guessed on
-    strong evidence; a warning says so, and `file:` in the draft has the result.
+    above the header, a header of several rows, a missing one, totals and notes below the table and the delimiter of a
+    `.txt` file are guessed on strong evidence; a warning says so, and `file:` in the draft has the result.
 
     >>> import pandas as pd
     >>> text = draft(pd.DataFrame({"age": [23, 58, 41], "sex": ["F", "M", "F"]}))
@@ -172,7 +169,7 @@ def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray],
         lines += _entry(name, one, bought)
         if name in known:
             lines += [f"    {line}" for line in prefix_lines(known[name], PRIVATE_MARK)]
-    decisions = list(_decisions(guesses, bought))
+    decisions = [*_decisions(guesses, bought), *rows_decided(table, numbers)]
     return DraftParts(decisions, _file_lines(table, notes), lines, list(_units(guesses)), relations, described)
 
 
@@ -197,7 +194,7 @@ def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray]]:
 
 def _begun(table: Any) -> tuple[Any, Sequence[str]]:
     """Return a file with the place where its table begins, and what was decided about it, which is also a warning."""
-    found = beginning_of(table_file(table)) if is_file(table) else None
+    found = extent_of(table_file(table)) if is_file(table) else None
     note = index_note(table) if found is None else ""
     notes = (*([note] if note else []), *(found.notes if found else ()))
     for text in notes:

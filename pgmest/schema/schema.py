@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pgmest._base.files import read_text
-from pgmest.data.beginning import beginning_of, placed_file
+from pgmest.data.beginning import extent_of, placed_file
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import ReadingWarning
 from pgmest.data.names import index_note
@@ -303,7 +303,7 @@ class Schema:
         self.check_settled()
         table = self.table_file(table)
         if isinstance(table, TableFile):
-            found = beginning_of(table)
+            found = extent_of(table)
             if found.decided and found.file.header != 0:
                 said = f"{table}: " + "; ".join(found.decided)
                 text = f"{said}: so it seems, but the schema does not say so (file:)"
