@@ -67,7 +67,7 @@ def cliques_by_level(domain: Domain, clique: Iterable[str]) -> list[tuple[str, .
     names = []
     for name in clique:
         tree = domain.hierarchies.get(name)
-        levels = [] if tree is None else [level for level, size in tree.sizes.items() if 1 < size < tree.values]
+        levels = () if tree is None else tree.inner
         names.append([name, *(f"{name}{SEPARATOR}{level}" for level in levels)])
     return list(product(*names))
 

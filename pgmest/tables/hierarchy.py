@@ -145,6 +145,11 @@ class Hierarchy:
         return tuple(self.levels)
 
     @cached_property
+    def inner(self) -> tuple[str, ...]:
+        """The names of the levels with more than one group and fewer groups than values; others tell nothing more."""
+        return tuple(name for name, size in self.sizes.items() if 1 < size < self.values)
+
+    @cached_property
     def sizes(self) -> Mapping[str, int]:
         """The number of groups of each level."""
         return MappingProxyType({name: self.size(name) for name in self.levels})

@@ -97,7 +97,7 @@ def levels_section(
 
 def _even(domain: Domain, tree: Hierarchy, even: Collection[str]) -> list[str]:
     """Return the branches of the lowest level whose values cannot be distinguished, in words."""
-    level = tree.names[-1]
+    level = (tree.inner or tree.names)[-1]
     several = np.bincount(tree.groups(level)) > 1
     found = [text for text, some in zip(tree.texts(level), several, strict=True) if some and text in even]
     if not found:

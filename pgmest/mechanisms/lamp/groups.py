@@ -67,9 +67,9 @@ def _heaviest_halved(
 
 
 def branches(domain: Domain, name: str) -> tuple[np.ndarray, ...]:
-    """Return the branch of each code of an attribute at each level of its tree; nothing without a tree."""
+    """Return the branch of each code of an attribute at each inner level of its tree; nothing without a tree."""
     tree = domain.hierarchies.get(name)
-    return () if tree is None else tuple(tree.levels.values())
+    return () if tree is None else tuple(tree.levels[level] for level in tree.inner)
 
 
 def ranges_of_branches(domain: Domain, name: str) -> tuple[np.ndarray, ...]:

@@ -263,7 +263,7 @@ def not_distinguished(evidence: Evidence, order: TreeOrder) -> dict[str, tuple[s
     found = {}
     for name, distinguished in evidence.distinguished().items():
         tree = order.domain.hierarchies[name]
-        lowest = tree.names[-1]
+        lowest = tree.inner[-1]
         groups = tree.groups(lowest)[order.order(name)]
         first = np.unique(order.ordered.hierarchies[name].groups(lowest), return_index=True)[1][~distinguished]
         found[name] = tuple(tree.label(lowest, int(group)) for group in groups[first])

@@ -298,6 +298,22 @@ def test_nothing_is_spent_on_levels_that_invariants_hold(known: tuple[str, ...])
     assert any(one.rows == 5 for one in curator.known_branches)
 
 
+def test_nothing_is_spent_on_levels_of_one_group_or_of_single_codes():
+    """Dates of one year have one group at that level, and codes of three characters are their own prefixes of three."""
+    codes, plain, charges = records().codes, pg.Domain(dict(records().domain)), []
+    inner = {"chapter": CHAPTER}
+    for levels in (inner, {"all": np.zeros(12, dtype=int), **inner, "code": np.arange(12)}, {"all": ["x"] * 12}, {}):
+        trees = [pg.Hierarchy("code", levels)] if levels else []
+        data = pg.Dataset.from_codes(codes, plain.with_hierarchies(*trees))
+        run = pg.mechanisms.LAMP(rho=0.5, backend="simulation", neighbors=pg.privacy.Replace())
+        result = run.fit(data, seed=0, progress=False)
+        charges.append([(entry.label, entry.cost) for entry in result.ledger.entries])
+        assert set(result.details.get("not_distinguished", {})) <= ({"code"} if "chapter" in levels else set())
+    assert charges[0] == charges[1]
+    assert charges[2] == charges[3]
+    assert charges[0] != charges[2]
+
+
 def test_a_tree_takes_no_budget_from_others_but_for_counts_of_branches():
     data = records()
     plain = pg.Domain(dict(data.domain))
