@@ -220,18 +220,41 @@ def _alike(normal: np.ndarray) -> np.ndarray:
 def _combined(
     answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best linear estimate of the counts, and a square root of the covariance of its errors."""
-    least = min(answer.stddev for answer in answers)
+    """Return the best linear estimate of the counts, and a square root of the covariance of its errors.
+
+    The counts are in standard deviations of their prior, in which no eigenvalue of the precision is below 1.
+    """
+    least = _least_noise(answers, len(counts))
     error = max(total_stddev, KNOWN * least)
-    before = 1 / np.square(WIDE * np.maximum(counts, least))
-    precision = np.diag(before) + 1 / error**2
-    sums = before * counts + total / error**2
-    for rows, found in map(_standard, answers):
+    spread = WIDE * np.maximum(counts, least)
+    precision = np.eye(len(counts)) + np.outer(spread, spread) / error**2
+    sums = counts / spread + spread * (total / error**2)
+    for answer in answers:
+        rows, found = _standard(answer, KNOWN * least)
+        rows = rows * spread
         precision += rows.T @ rows
         sums += rows.T @ found
     squares, vectors = np.linalg.eigh(precision)
-    root = vectors / np.sqrt(np.maximum(squares, 1e-300))
-    return root @ (root.T @ sums), root
+    root = _root(1 / np.sqrt(np.maximum(squares, 1.0)), vectors)
+    return spread * (root @ (root @ sums)), spread[:, None] * root
+
+
+def _least_noise(answers: Sequence[TableAnswer], codes: int) -> float:
+    """Return the least noise of answers about single codes; without any, the largest noise.
+
+    Answers about fewer groups may be exact. If they are no more precise than `KNOWN` of this, precisions of all answers
+    have sums without large rounding errors.
+    """
+    about_codes = [answer.stddev for answer in answers if answer.sides[0].groups == codes]
+    return min(about_codes, default=max(answer.stddev for answer in answers))
+
+
+def _root(roots: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Return the symmetric square root of a matrix with these eigenvectors and roots of its eigenvalues.
+
+    Of all roots it is the one that hardly changes with the matrix, so that draws of nearly equal matrices are alike.
+    """
+    return (vectors * roots) @ vectors.T
 
 
 def _summed(
@@ -261,7 +284,7 @@ def _summed(
     across = rows @ covariance
     gain = np.linalg.solve(across @ rows.T + np.eye(len(rows)), across).T
     squares, vectors = np.linalg.eigh(members @ (covariance - gain @ across) @ members.T)
-    return members @ (mean + gain @ off), vectors * np.sqrt(np.maximum(squares, 0.0))
+    return members @ (mean + gain @ off), _root(np.sqrt(np.maximum(squares, 0.0)), vectors)
 
 
 def _by_class(values: np.ndarray, stddev: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -288,11 +311,11 @@ def _by_class(values: np.ndarray, stddev: np.ndarray, members: np.ndarray) -> tu
     return mean + (back * off) @ share, covariance
 
 
-def _standard(answer: TableAnswer) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix of an answer over codes, and its values, in standard deviations of the noise."""
+def _standard(answer: TableAnswer, least: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix of an answer over codes, and its values, in deviations of the noise, or at least `least`."""
     (side,) = answer.sides
-    matrix = np.eye(side.groups) if side.matrix is None else side.matrix
-    return matrix[:, side.labels] / answer.stddev, answer.values / answer.stddev
+    matrix, stddev = np.eye(side.groups) if side.matrix is None else side.matrix, max(answer.stddev, least)
+    return matrix[:, side.labels] / stddev, answer.values / stddev
 
 
 def _stddev(root: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import pgmest as pg
-from pgmest.models.errors.code_errors import CodeErrors
+from pgmest.models.errors.code_errors import CodeErrors, _combined
 from pgmest.models.errors.counts_prior import count_moments
 from pgmest.models.errors.table_answers import Side, TableAnswer, read_answers
 
@@ -142,3 +142,24 @@ def test_a_class_of_one_code_has_the_error_of_the_code(seed):
         assert np.linalg.norm(found.root[one]) == pytest.approx(own.stddev[code])
     everyone = CodeErrors.of_classes([codes], np.arange(6), counts, *known, CodeErrors.of([codes], counts, *known))
     assert np.array_equal(everyone.kept, CodeErrors.of([codes], counts, *known).kept)
+
+
+def test_an_exact_total_beside_noisy_counts_leaves_their_errors_as_they_are():
+    """A group of all codes, known without noise, has a precision that no sum with others can hold."""
+    generator = np.random.default_rng(0)
+    counts = generator.gamma(0.3, 100.0, 60)
+    noisy = TableAnswer(("a",), (Side(np.arange(60)),), counts + generator.normal(0, 16, 60), 16.0)
+    exact = TableAnswer(("a",), (Side(np.zeros(60, dtype=np.int64)),), counts.sum(keepdims=True), 1e-3)
+    values, root = _combined([noisy, exact, exact, exact], counts, float(counts.sum()), 0.0)
+    assert np.sqrt(np.square(root).sum(axis=1)).max() < 16.5
+    assert np.abs(values - counts).max() < 5 * 16
+    assert values.sum() == pytest.approx(counts.sum(), abs=0.1)
+
+
+def test_counts_that_hardly_differ_have_errors_that_hardly_differ():
+    """So a model has about the same intervals after it was saved, in which sums have other rounding errors."""
+    counts = np.full(60, 30.0)
+    noisy = TableAnswer(("a",), (Side(np.arange(60)),), counts, 16.0)
+    one, other = (CodeErrors.of([noisy], own, 1800.0, 5.0) for own in (counts, counts * (1 + 1e-14)))
+    drawn = [errors.draws(10, np.random.default_rng(0)) for errors in (one, other)]
+    np.testing.assert_allclose(drawn[0], drawn[1], atol=1e-6)
