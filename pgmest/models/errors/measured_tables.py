@@ -11,8 +11,9 @@ from scipy.special import erf
 
 from pgmest.models.errors.mixture import PRIOR_DISTANCES, PriorMixture
 from pgmest.models.errors.model_tables import ModelTables
+from pgmest.models.errors.nested_answers import joined
 from pgmest.models.errors.smooth_functions import smooth_functions
-from pgmest.models.errors.table_answers import TableAnswer
+from pgmest.models.errors.table_answers import TableAnswer, centered
 
 TAILS = 4.0 ** np.arange(-1, 5)
 TAIL_WEIGHTS = np.array([0.25, 0.45, 0.2, 0.07, 0.02, 0.01])
@@ -55,7 +56,7 @@ class MeasuredTable:
         expected = answer.grouped(tables.expected(answer.clique))
         off = centered(answer.beyond(expected)[None])[0]
         model = centered((answer.grouped(tables.table(answer.clique)) - expected)[None])[0]
-        stddev = max(answer.stddev * math.prod(side.centered_spread for side in answer.sides), 1e-9)
+        stddev = max(answer.centered_stddev, 1e-9)
         free = math.prod(1 - 1 / groups for groups in off.shape if groups > 1)
         mixture = PriorMixture.of(expected + off, expected, stddev, free)
         return cls(answer, expected, off, model, stddev, mixture)
@@ -205,18 +206,14 @@ def larger_half(weights: np.ndarray) -> np.ndarray:
     return found / found.sum()
 
 
-def centered(tables: np.ndarray) -> np.ndarray:
-    """Return tables, along the first axis, shifted evenly to have margins of zero."""
-    for axis in range(1, tables.ndim):
-        tables = tables - tables.mean(axis=axis, keepdims=True)
-    return tables
-
-
 def best_answer(answers: Iterable[TableAnswer | None]) -> TableAnswer | None:
-    """Return the answer over the most cells, averaged with all others to the same query; None without any."""
+    """Return the answer over the most cells, with those over unions of its groups; None without any.
+
+    Answers to the same query are averaged first.
+    """
     merged: dict[tuple[bytes | None, ...], TableAnswer] = {}
     for answer in answers:
         if answer is not None:
             known = merged.get(answer.key)
             merged[answer.key] = answer if known is None else known.averaged(answer)
-    return max(merged.values(), key=lambda answer: (math.prod(answer.shape), -answer.stddev), default=None)
+    return joined(sorted(merged.values(), key=lambda answer: (-math.prod(answer.shape), answer.stddev)))

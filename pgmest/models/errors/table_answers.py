@@ -84,6 +84,14 @@ class Side:
         off = inverse - inverse.mean(axis=0) if self.groups > 1 else inverse
         return math.sqrt(float(np.square(off).sum()) / self.groups)
 
+    @cached_property
+    def variances(self) -> np.ndarray:
+        """The factor by which the noise's variance grows in each count, given their sum where it is unknown."""
+        if self.inverse is None:
+            return np.ones(self.groups)
+        found = np.square(self.inverse).sum(axis=1)
+        return found if self.sums is not None or self.groups < 2 else found / (1 - 1 / self.groups)
+
     def are_codes(self, size: int) -> bool:
         """Return whether each group is one code, in their order."""
         return self.groups == size == len(self.labels) and bool((self.labels == np.arange(size)).all())
@@ -171,6 +179,11 @@ class TableAnswer:
         """
         return all(side.groups > 1 or size < 2 for side, size in zip(self.sides, sizes, strict=True))
 
+    @property
+    def centered_stddev(self) -> float:
+        """The standard deviation of the noise in a count of `beyond` without the means along each attribute."""
+        return self.stddev * math.prod(side.centered_spread for side in self.sides)
+
     def noise(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Draw the noise of the least-squares table, shape (count, *groups)."""
         drawn = self.stddev * generator.standard_normal((count, *self.values.shape))
@@ -203,6 +216,13 @@ class TableAnswer:
         order = [names.index(name) for name in clique]
         sides = [self.sides[axis] for axis in kept]
         return TableAnswer(tuple(clique), tuple(sides[i] for i in order), table.transpose(order), stddev)
+
+
+def centered(tables: np.ndarray) -> np.ndarray:
+    """Return tables, along the first axis, shifted evenly to have margins of zero."""
+    for axis in range(1, tables.ndim):
+        tables = tables - tables.mean(axis=axis, keepdims=True)
+    return tables
 
 
 def along(matrices: Iterable[np.ndarray | None], table: np.ndarray) -> np.ndarray:
