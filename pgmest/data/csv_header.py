@@ -67,7 +67,8 @@ def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, r
     if found is None:
         raise not_a_table(file, "it is empty")
     if any("\ufffd" in name for name in found.names):
-        wide = "It seems to be UTF-16: say --encoding utf-16." if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        said = "It seems to be UTF-16: say --encoding utf-16, or encoding: utf-16 in a schema."
+        wide = said if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
         raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", wide or OTHER_ENCODING)
     _check_delimiter(file, content, wanted, found.names)
     check_unique(file, found.names, wanted)

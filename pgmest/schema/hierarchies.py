@@ -13,6 +13,7 @@ public, like all of a schema: none is learned from records.
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -139,7 +140,8 @@ def _levels(
         return levels
     names = [written_text(item) for item in found["names"].items()]
     if len(set(names)) != len(levels) or len(names) != len(levels):
-        found["names"].fail(f"must be {len(levels)} different names, one for each of {rule}, not {listed(names)}.")
+        count = "one name" if len(levels) == 1 else f"{len(levels)} different names"
+        found["names"].fail(f"must be {count}, one for each of {rule}, not {listed(names)}.")
     return dict(zip(names, levels.values(), strict=True))
 
 
@@ -299,7 +301,7 @@ def _by_lists(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
     for level, inner in reversed(levels.items()):
         groups: Labels = [None] * column.size
         members: dict[str, list[int]] = {}
-        for group, listing in inner.mapping("a mapping of groups to lists of values").items():
+        for group, listing in _groups(inner, level).items():
             items = listing.items() if isinstance(listing.value, list) else [listing]
             for item in items:
                 own = _members(item.called(f"{inner.name}: {group}"), column, codes, finer)
@@ -308,6 +310,14 @@ def _by_lists(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
         found[level] = groups
         finer = {**members, **finer}
     return dict(reversed(found.items()))
+
+
+def _groups(node: SchemaNode, level: str) -> dict[str, SchemaNode]:
+    """Return the groups of a level with what they list; a list in their place may be meant for a rule."""
+    near = difflib.get_close_matches(level, RULES, n=1) if isinstance(node.value, list) else []
+    if near:
+        node.fail(f"is the name of a level, whose groups are a mapping, not a list. Did you mean '{near[0]}'?")
+    return node.mapping("a mapping of groups to lists of values")
 
 
 def _members(

@@ -375,7 +375,9 @@ def test_texts_of_any_delimiter(tmp_path, name, delimiter, shown):
 
 def test_a_file_in_two_bytes_a_character_is_told_its_encoding(tmp_path):
     (tmp_path / "t.txt").write_text(text_of(PEOPLE, "\t"), encoding="utf-16")
-    with pytest.raises(FileFormatError, match="It seems to be UTF-16: say --encoding utf-16"):
+    with pytest.raises(
+        FileFormatError, match="It seems to be UTF-16: say --encoding utf-16, or encoding: utf-16 in a schema"
+    ):
         column_names(tmp_path / "t.txt")
 
 
