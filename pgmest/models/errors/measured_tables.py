@@ -130,12 +130,6 @@ class ComparedTable:
         rest = self.spread * np.exp(-0.5 * np.square(ratio)) * math.sqrt(2 / math.pi)
         return float((rest + np.abs(self.deviations) * erf(ratio / math.sqrt(2))).sum())
 
-    @property
-    def certain(self) -> float:
-        """The share of the expected squared deviations that is not uncertain."""
-        known = float(np.square(self.deviations).sum())
-        return known / max(known + float(np.square(self.spread).sum()), LEAST)
-
     def draws(self, field: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Draw errors of the deviations, whose margins are zero, shape (count, *groups).
 

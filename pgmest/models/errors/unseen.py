@@ -47,7 +47,6 @@ class UnseenDependence:
         dependence: the expected l1 distance of some tables from the model, if their mechanism knows it.
         selections: the marginals that were compared with models and not chosen.
         bounds: bounds that earlier selections gave, as `selected_bounds`.
-        certain: for each measured pair, the share of its squared deviations that is not uncertain; 1 if missing.
     """
 
     tables: ModelTables
@@ -56,7 +55,6 @@ class UnseenDependence:
     dependence: Mapping[Clique, float]
     selections: Sequence[PaidSelection] = ()
     bounds: Mapping[Clique, float] = field(default_factory=dict)
-    certain: Mapping[Clique, float] = field(default_factory=dict)
     _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- its size ---------------------------------------------------------------------------------------------------
@@ -250,10 +248,7 @@ class UnseenDependence:
 
     @cached_property
     def spectrum(self) -> np.ndarray:
-        """The mean shares of the squared dependence of measured pairs in the products of smooth functions.
-
-        Pairs whose dependence noise hides count less: what is left of them has the shape of noise.
-        """
+        """The mean shares of the squared dependence of measured pairs in the products of smooth functions."""
         powers = PRIOR_DECAY ** np.arange(DEGREES)
         shares = np.outer(powers, powers)
         found, pairs = PRIOR_PAIRS * PRIOR_SHARE * shares / shares.sum(), PRIOR_PAIRS
@@ -264,7 +259,6 @@ class UnseenDependence:
             if squares > 0:
                 one, other = map(self.basis, pair)
                 parts = np.square(one.T @ standard @ other) / squares
-                weight = self.certain.get(pair, 1.0)
-                found[: parts.shape[0], : parts.shape[1]] += weight * parts
-                pairs += weight
+                found[: parts.shape[0], : parts.shape[1]] += parts
+                pairs += 1
         return found / pairs
