@@ -35,7 +35,7 @@ of 1.5. A code of a person is that of the first person with probability 0.3.
 - *few*: 300 households with three attributes, four of a person, 1 to 6 persons (Poisson).
 
 With one seed, ratios of single cells are uncertain by a fifth and more. Household tables and sizes are as close as
-those of *independent* on average, as they are meant to be. How persons are counted (`child_counts`) was chosen among
+those of *independent* on average, as they are meant to be. How persons are counted (`child_sums`) was chosen among
 several ways on anytown and on *tail*, with households of another seed than those here. Before, tables of persons were
 up to 2.6 times as far off as those of *independent*, now up to 1.3 times. *Within* became larger in *homes* and *tail*,
 by a factor of 1.13 and 1.16 in the geometric mean over epsilon, with one seed; on the three tables of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,20 +14,18 @@ from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
-from pgmest.mechanisms.lamp.shrinkage import ipf_two_way
 from pgmest.mechanisms.linked.chains import Chains
 from pgmest.mechanisms.linked.families import Families, Layout
-from pgmest.mechanisms.linked.reweighting import child_counts
+from pgmest.mechanisms.linked.reweighting import child_sums
 from pgmest.mechanisms.linked.rounds import LinkedEvidence
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.search import FamilySearch, Target, without_absent
+from pgmest.mechanisms.linked.sides import Sides
 from pgmest.sampling.systematic import systematic
 from pgmest.tables.domain import Clique
 
 UNMEASURED = 8.0
 """The variance of tables that were not measured, but come from the model of one child, over the usual variance."""
-LEAST = 1e-3
-"""The smallest number of children with a code, relative to the mean of all codes, and in children."""
 LEAST_WEIGHTED, MOST_WEIGHTED = 20_000, 1_000_000
 """The least and the largest number of weighted records of one child with its family."""
 
@@ -142,14 +140,13 @@ class Assembly:
     ) -> Mapping[Clique, Target]:
         """Return the measured tables with attributes of children, and the weighted records' tables of the others.
 
-        Those of one child get the counts of codes that all answers imply (`child_counts`).
+        They get the counts and averages of codes that all answers imply (`Sides`).
         """
         layout, found = self.layout, {}
         scale = len(families.sizes) / evidence.total
         sizes = families.sizes
         pairs = (sizes[sizes > 0] - 1) / sizes[sizes > 0] if layout.ordered else sizes > 1
         several = float(pairs.sum())
-        sides = _sides(linked, families, before)
         evidence = cross_fitted(evidence, self.max_megabytes)
         for place, answer in enumerate(evidence.answers):
             clique = answer.clique
@@ -164,16 +161,25 @@ class Assembly:
                 found[clique] = Target(table, answer.noise() ** 2 * scale**2)
                 continue
             counts, ratio = counts_from_averages(table, clique, families, before)
-            found[clique] = Target(_with_sides(counts, clique, sides), (answer.noise() * scale * ratio) ** 2)
+            found[clique] = Target(counts, (answer.noise() * scale * ratio) ** 2)
         usual = float(np.median([target.variance for target in found.values()])) if found else 0.0
         others = [pair for pair in _pairs_of_one_child(layout) if pair not in found]
-        if weighted is None:
-            return found | {pair: Target(families.counts(pair) * 1.0, UNMEASURED * usual) for pair in others}
-        for pair, factor in zip(others, weighted.project_many(others) if others else (), strict=True):
-            table = without_absent(factor.values, layout, pair) * (scale * evidence.total / weighted.total)
-            counts = _with_sides(counts_from_averages(table, pair, families, before)[0], pair, sides)
+        made = weighted.project_many(others) if weighted is not None and others else ()
+        made = dict(zip(others, made, strict=False))
+        for pair in others:
+            if weighted is None:
+                counts = families.counts(pair) * 1.0
+            else:
+                table = without_absent(made[pair].values, layout, pair) * (scale * evidence.total / weighted.total)
+                counts = counts_from_averages(table, pair, families, before)[0]
             found[pair] = Target(counts, UNMEASURED * usual)
-        return found
+        by_number = {name: found[layout.number, name].table for name in layout.members}
+        sides = Sides.of(families, child_sums(linked.model_of(before)), by_number)
+        kept = set(others) if weighted is None else set()
+        return {
+            pair: target if pair in kept else replace(target, table=sides.scaled(target.table, pair, families))
+            for pair, target in found.items()
+        }
 
 
 def counts_from_averages(
@@ -192,30 +198,6 @@ def counts_from_averages(
     counts = np.maximum(table, 0.0) * ratio
     counts = counts * (number / max(float(counts.sum()), 1e-300))
     return counts, number / max(float(table.sum()), 1.0)
-
-
-def _sides(linked: LinkedEvidence, families: Families, before: Families) -> dict[str, np.ndarray]:
-    """Return how many children of families shall have each code, and have each code of their parent.
-
-    Args:
-        linked: all answers.
-        families: the families, whose parents stay as they are.
-        before: the families of a model, from which the answers' counts of children are found.
-    """
-    layout, number = families.layout, len(families.children)
-    found = {}
-    for place, name in enumerate(layout.parents):
-        found[name] = np.bincount(families.parents[:, place], families.sizes, layout.domain[name])
-    for name, counts in child_counts(linked.model_of(before)).items():
-        positive = np.maximum(counts, max(LEAST * float(counts.mean()), LEAST))
-        found[name] = positive * (number / float(positive.sum()))
-    return found
-
-
-def _with_sides(table: np.ndarray, clique: Clique, sides: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return a table of counts of children scaled to the counts of its attributes."""
-    rows, columns = (sides[name] for name in clique)
-    return ipf_two_way(table, rows, columns)
 
 
 def _pairs_of_one_child(layout: Layout) -> list[Clique]:
