@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.schema.guess_written import ENOUGH_NUMBERS, written_form
 from pgmest.schema.notation import quoted
+from pgmest.schema.numerals import GROUP_MARKS as MARKS
 from pgmest.schema.readings import MINUSES
 from pgmest.schema.tally import Tally
 
-ENOUGH_NUMBERS = 0.95
-"""The share of texts that must be numbers for the others to be odd ones."""
 MOST_MARKERS = 5
 """The largest number of odd values that are listed as markers of missing values."""
 MANY_NUMBERS = 20
@@ -41,14 +41,14 @@ MOST_EDGES = 50
 HUGE = 1e300
 """The largest bound of a schema."""
 
+DASHES = "".join(MINUSES)
 SIGNS = ("$", "€", "£", "¥", "₹", "%", "EUR", "USD", "GBP", "CHF", "JPY")
-GROUP_MARKS = (" ", "\u00a0", "\u202f", "'", "\u2019")
+GROUP_MARKS = MARKS[2:]
 """The separators of thousands besides the point and the comma."""
 TOP_CODE = (
     r"[>≥]?\s*(\d+)\s*(?:\+|plus|(?:years? |yrs? )?(?:and|or|&) (?:over|older|more|above|greater|up))|[>≥]\s*(\d+)"
 )
 """The texts of a top bin, such as 85+ and "85 and over"."""
-DASHES = "".join(MINUSES)
 NOTHING = frozenset(("-", "--", "\N{EM DASH}", *MINUSES))
 """The texts that mean 0 in accounts and in tables of statistical offices, and a missing value in others."""
 NEGATIVE_FORMS = {
@@ -77,6 +77,7 @@ class Numbers:
         notes: what a draft says about it.
         spelled: the texts of numbers that may mean missing values.
         zeros: texts that mean 0, as in accounts.
+        written: what is around the numbers, and their separator of thousands, as in a schema.
     """
 
     tally: Tally
@@ -89,6 +90,7 @@ class Numbers:
     negative: str = "leading"
     spelled: Mapping[float, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[str, ...] = ()
+    written: str = "{}"
 
     @property
     def writing(self) -> list[str]:
@@ -97,7 +99,8 @@ class Numbers:
         negative = [] if self.negative == "leading" else [f"negative: {self.negative}"]
         decimal = [f'decimal: "{self.decimal}"'] if self.decimal != "." else []
         zeros = [f"zeros: [{', '.join(map(quoted, self.zeros))}]"] if self.zeros else []
-        return [*ignore, *decimal, *negative, *zeros]
+        written = [f"written: {quoted(self.written)}"] if self.written != "{}" else []
+        return [*ignore, *decimal, *negative, *zeros, *written]
 
 
 # -- numbers among texts ----------------------------------------------------------------------------------------------
@@ -136,7 +139,8 @@ def numbers_in(tally: Tally) -> Numbers | None:
             measured = bool(short[read].str.contains(".", regex=False).any())
             spelled = _spelled(tally.values[read], short[read].astype(float).to_numpy())
             notes = (f"{listed_texts(tally.values[zero])} COUNTS AS 0, AS IN ACCOUNTS.",) if zeros else ()
-            return Numbers(found, odd, ignore, decimal, None, measured, notes, negative, spelled, zeros)
+            form = written_form(tally.where(read), ignore, decimal)
+            return Numbers(found, odd, ignore, decimal, None, measured, notes, negative, spelled, zeros, form)
         if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
             return replace(top, negative=negative)
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -12,7 +14,11 @@ from pgmest.schema.engine import EngineColumn
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import BLANKS, LIMIT, MINUS, MINUSES, real_of, whole_of
 
-WRITING_KEYS = ("ignore", "decimal", "negative", "zeros")
+WRITING_KEYS = ("ignore", "decimal", "negative", "zeros", "written")
+GROUP_MARKS = (".", ",", " ", "\u00a0", "\u202f", "'", "\u2019")
+"""The separators of thousands."""
+PLACE = re.compile(rf"\{{([{''.join(GROUP_MARKS)}]?)\}}")
+"""The place of a number in `written`, with a separator of thousands or without one."""
 NEGATIVES = ("leading", "trailing", "parentheses", "typographic")
 """The notations of negative numbers: -5, 5-, (5), and with a minus sign or a dash in place of the hyphen."""
 
@@ -26,12 +32,14 @@ class Writing:
         decimal: the decimal mark.
         negative: one of `NEGATIVES`; -5 is read with all of them.
         zeros: texts that mean 0, such as the dash of accounts, after what is left out.
+        written: how numbers are written to text files: "{} kg" with a unit, "${,}" with separators of thousands, too.
     """
 
     ignore: tuple[str, ...] = ()
     decimal: str = "."
     negative: str = "leading"
     zeros: tuple[str, ...] = ()
+    written: str = "{}"
 
     @classmethod
     def from_fields(cls, fields: dict[str, SchemaNode]) -> Writing:
@@ -47,7 +55,8 @@ class Writing:
         if negative == "typographic" and any(minus in sign for minus in MINUSES for sign in ignore):
             fields["ignore"].fail("must not hold dashes, which mark negative numbers; say negative: if they do not.")
         zeros = [_zero(item, ignore) for item in fields["zeros"].items()] if "zeros" in fields else []
-        return cls(tuple(ignore), decimal, negative, tuple(zeros))
+        written = _written(fields["written"], ignore) if "written" in fields else "{}"
+        return cls(tuple(ignore), decimal, negative, tuple(zeros), written)
 
     def plain(self, value: object) -> object:
         """Return a text as one that is read as a number; any other value as it is."""
@@ -72,6 +81,16 @@ class Writing:
             return text
         written = {"trailing": f"{text[1:]}-", "parentheses": f"({text[1:]})", "typographic": f"{MINUS}{text[1:]}"}
         return written[self.negative]
+
+    def text(self, number: str) -> str:
+        """Return the text of a number such as -1234.5 in this notation."""
+        sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
+        whole, point, rest = digits.partition(".")
+        place = PLACE.search(self.written)
+        if place and place[1] and whole.isdecimal():
+            whole = f"{int(whole):,}".replace(",", place[1])
+        text = self.signed(f"{sign}{whole}{self.decimal if point else ''}{rest}")
+        return PLACE.sub(lambda _: text, self.written, count=1)
 
     def read(self, values: Values) -> Values:
         """Return values without gaps, the texts among them as they are read."""
@@ -101,6 +120,24 @@ def _zero(node: SchemaNode, ignore: list[str]) -> str:
         node.fail(
             f"must be texts that mean 0, such as a dash, without digits and what ignore: lists, not {node.shown}."
         )
+    return text
+
+
+def around(written: str, ignore: Sequence[str]) -> str:
+    """Return what is around the number of `written`, but for what is ignored and blanks."""
+    rest = PLACE.sub("", written, count=1)
+    for sign in sorted(ignore, key=len, reverse=True):
+        rest = rest.replace(sign, "")
+    return rest.strip(BLANKS)
+
+
+def _written(node: SchemaNode, ignore: list[str]) -> str:
+    text = node.text()
+    place = PLACE.search(text)
+    if not place or around(text, ignore):
+        node.fail(f"must have {{}} for the number, and nothing around it but what ignore: lists, not {node.shown}.")
+    if place[1] and place[1] not in ignore:
+        node.fail(f"has the separator of thousands {place[1]!r}, which ignore: must list so that it is read.")
     return text
 
 

@@ -68,15 +68,15 @@ def number_text(number: float, writing: Writing) -> str:
     ('908,94', '0.0000001')
     >>> number_text(-5, Writing(negative="trailing")), number_text(-5, Writing(negative="parentheses"))
     ('5-', '(5)')
-    >>> number_text(0.0, Writing(zeros=("-",)))
-    '-'
+    >>> number_text(0.0, Writing(zeros=("-",))), number_text(-1234.5, Writing(("$", ","), written="${,}"))
+    ('-', '$-1,234.5')
     """
     if number == 0 and writing.zeros:
         return writing.zeros[0]
     text = repr(number)
-    if "e" in text and any("e" in ignored.lower() for ignored in writing.ignore):
+    if "e" in text and (writing.written != "{}" or any("e" in ignored.lower() for ignored in writing.ignore)):
         text = np.format_float_positional(number, trim="0")
-    return writing.signed(text.replace(".", writing.decimal))
+    return writing.text(text)
 
 
 def date_texts(dates: np.ndarray, form: str, names: Sequence[CalendarNames] = ()) -> np.ndarray:
@@ -181,6 +181,8 @@ def _texts(schema: Schema) -> Iterator[tuple[str, str]]:
         if isinstance(column, Date) and column.format is not None:
             yield f"the format of '{column.name}'", column.format
             yield from ((f"a name of {one.KEY} of '{column.name}'", name) for one in column.names for name in one.names)
+        if isinstance(column, Integer | Real):
+            yield f"how numbers of '{column.name}' are written,", column.writing.written
         yield f"the missing value of '{column.name}'", gap_text(schema, column)
 
 

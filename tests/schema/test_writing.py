@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -15,7 +17,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.frames import write_frame
 from pgmest.data.table_file import TableFile
 from pgmest.errors import ArgumentError, SchemaError
-from pgmest.schema import Schema
+from pgmest.schema import Schema, draft
+from pgmest.schema.grid import Integer, Real
 from pgmest.schema.months import LANGUAGES
 from pgmest.schema.writing import check_writable
 from tests.every_check import EVERY_CHECK
@@ -255,3 +258,39 @@ DATED = "type: date, min: 2020-01-01, max: 2020-12-31, unit: month"
 def test_wrong_notations(column, text):
     with pytest.raises(SchemaError, match=text):
         Schema.parse(f"columns:\n  a: {{{column}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("texts", "form"),
+    [
+        ([f"{i / 10:.1f} kg".replace(".", ",") for i in range(400, 900)], "{} kg"),
+        ([f"${1234.25 + 777 * i:,.2f}" for i in range(60)], "${,}"),
+        ([f"€ {1234.25 + 777 * i:,.2f}".translate(str.maketrans(",.", ".,")) for i in range(60)], "€ {.}"),
+        ([f"{7 * i} %" for i in range(200)], "{} %"),
+        ([f"{i}'250" for i in range(10, 300)], "{'}"),
+        ([f"({i},250)" if i % 3 else f"{i},250" for i in range(10, 300)], "{,}"),
+        ([f"${i}.50" if i % 2 else f"{i}.50" for i in range(200)], "{}"),  # half of them only
+        ([f"{i},250" if i % 2 else f"{i}250" for i in range(10, 300)], "{}"),
+    ],
+)
+def test_numbers_are_written_as_the_table_writes_them(tmp_path, texts, form):
+    """A unit, a sign of currency and separators of thousands of a table are in the synthetic one, too."""
+    (tmp_path / "t.csv").write_text("\n".join(["x", *(f'"{text}"' for text in texts)]) + "\n", encoding="utf-8")
+    schema = Schema.parse(draft(tmp_path / "t.csv"))
+    (column,) = schema.described
+    assert isinstance(column, Integer | Real)
+    assert column.writing.written == form
+    data = schema.encode(tmp_path / "t.csv")
+    table = schema.decode(data, seed=0, written=True)
+    table.to_csv(tmp_path / "s.csv", index=False)
+    assert schema.encode(tmp_path / "s.csv") == data
+    before, behind = re.split(r"\{.?\}", form)
+    assert all(str(text).startswith(before) and str(text).endswith(behind) for text in table["x"])
+    if len(form) == 3:
+        assert any(form[1] in str(text) for text in table["x"])
+
+
+@pytest.mark.parametrize("form", ["kg", "{} lb", "{.} kg", "{}{}", ""])
+def test_what_numbers_are_written_with_must_be_read_again(form):
+    with pytest.raises(SchemaError, match="written"):
+        Schema.parse(f'columns:\n  x: {{type: real, min: 0, max: 9, bins: 3, ignore: [kg], written: "{form}"}}')
