@@ -217,16 +217,14 @@ class ErrorModel:
         Dependence is in proportion to the roots of the counts of codes. Where noise is as large as the counts, those of
         plausible tables are less even than those of the model.
         """
-        found = self.unseen.field(clique, drawing.count, drawing.generator)
-        before, after = np.ones(()), np.ones(drawing.count)
+        before, after = self.unseen.roots(clique), np.ones(drawing.count)
         for name in clique:
-            counts = self.tables.counts(name)
-            plausible = without_negative_counts(counts + self._draw((name,), drawing))
-            before = np.multiply.outer(before, np.sqrt(counts))
-            after = after[..., None] * np.sqrt(plausible).reshape(drawing.count, *[1] * (before.ndim - 1), -1)
-        grown = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
+            plausible = without_negative_counts(self.tables.counts(name) + self._draw((name,), drawing))
+            after = after[..., None] * np.sqrt(plausible).reshape(drawing.count, *[1] * (after.ndim - 1), -1)
+        after = np.where(before > 0, after, 0.0)
         sums = np.sum(after, axis=tuple(range(1, after.ndim)), keepdims=True)
-        return found * (grown * (before.sum() / np.maximum(sums, LEAST)))
+        after *= before.sum() / np.maximum(sums, LEAST)
+        return self.unseen.field(clique, after, drawing.generator)
 
     def _sampling_errors(self, clique: Clique, allowed: np.ndarray, drawing: Drawing) -> np.ndarray:
         variances = allowed + self.tables.table(clique) * (self.tables.total / self.known.records)

@@ -226,19 +226,30 @@ class UnseenDependence:
         rest = min(sizes[1], math.sqrt(bound**2 - needed**2))
         return sampling * (needed / max(sizes[0], 1e-300)) + dependence * (rest / max(sizes[1], 1e-300))
 
-    def field(self, clique: Clique, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Draw dependence of any size, of which a part is smooth in the codes, shape (count, *shape)."""
-        root = np.ones(())
-        for name in clique:
-            root = np.multiply.outer(root, np.sqrt(self.tables.counts(name)))
+    def field(self, clique: Clique, roots: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Draw dependence of any size, of which a part is smooth in the codes, shape (count, *shape).
+
+        Args:
+            clique: the attributes.
+            roots: `roots`, but of the counts in each draw, shape (count, *shape). Their ratio to those of the model
+                would not do, as these may be next to 0.
+            generator: the random generator.
+        """
         rough, smooth = 1.0, 0.0
         if len(clique) == 2:
             one, other = map(self.basis, clique)
             shares = self.spectrum[: one.shape[1], : other.shape[1]]
-            parts = np.sqrt(shares) * generator.standard_normal((count, *shares.shape))
+            parts = np.sqrt(shares) * generator.standard_normal((len(roots), *shares.shape))
             smooth, rough = one @ parts @ other.T, math.sqrt(max(0.0, 1 - float(shares.sum())))
-        cells = max(1, int(np.count_nonzero(root > 0)))
-        return (smooth + rough / math.sqrt(cells) * generator.standard_normal((count, *root.shape))) * root
+        cells = max(1, int(np.count_nonzero(self.roots(clique) > 0)))
+        return (smooth + rough / math.sqrt(cells) * generator.standard_normal(roots.shape)) * roots
+
+    def roots(self, clique: Clique) -> np.ndarray:
+        """Return the roots of the model's counts of codes, multiplied, for each cell."""
+        found = np.ones(())
+        for name in clique:
+            found = np.multiply.outer(found, np.sqrt(self.tables.counts(name)))
+        return found
 
     def basis(self, name: str) -> np.ndarray:
         """Return orthonormal smooth functions of the codes, times the roots of their shares, shape (codes, degrees)."""

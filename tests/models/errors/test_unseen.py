@@ -91,3 +91,12 @@ def test_errors_of_both_attributes_together_are_errors_of_a_pair_that_was_not_me
     within = np.abs([rows, columns]).max(axis=0) < total / 2  # no plausible count is negative
     beyond, product = drawn[:, 0, 0] - (rows + columns) / 2, rows * columns / total
     assert beyond[within] @ product[within] / (product[within] @ product[within]) == pytest.approx(1.0, abs=0.15)
+
+
+def test_codes_with_next_to_no_records_leave_the_draws_finite():
+    """A product of such counts is below the smallest number that a count may be divided by."""
+    answers = [pg.LinearMeasurement(np.full(3, 100.0), (name,), 80.0) for name in "ab"]
+    errors = error_model_of(pg.estimate(answers, pg.Domain({"a": 3, "b": 3})))
+    errors.tables._tables.update({(name,): np.array([1e-320, 200.0, 100.0]) for name in "ab"})
+    with np.errstate(over="raise", invalid="raise"):
+        assert np.isfinite(errors.draws(("a", "b"))).all()
