@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 KEYS = (*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit")
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY}
 """The units of bins and durations, in seconds."""
+LENGTHS = ("%H:%M", "%-H:%M", "%H:%M:%S", "%-H:%M:%S")
+"""The formats of durations: 26:30 and 02:30, or 2:30 with "-", and the same with seconds."""
 CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
 """Times of day in a schema."""
 
@@ -124,7 +126,12 @@ class Duration(Steps):
 
     A part of a unit is dropped. Texts are read as 2:30 (hours and minutes), 26:00:00, or 1 days 02:00:00; numbers are
     numbers of units. A drawn value is a whole number of units, uniform within its bin.
+
+    Attributes:
+        format: how durations are written to text files, one of `LENGTHS`; None for 1 days 02:00:00.
     """
+
+    format: str | None = None
 
     @property
     def kind(self) -> str:
@@ -137,7 +144,7 @@ class Duration(Steps):
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Duration:
-        fields = node.fields(KEYS, ("unit",))
+        fields = node.fields((*KEYS, "format"), ("unit",))
         missing, markers = gap_keys(fields)
         high, starts = whole_bins(node, fields, whole_bound)
         outside = outside_key(fields, ("clip",), missing)
@@ -145,7 +152,8 @@ class Duration(Steps):
         if max(abs(starts[0]), abs(high)) * step > LONGEST:
             node.fail("has bounds of more than 100,000 years.")
         pointed = with_points(fields, starts, high, whole_bound, lambda number: number + 1)
-        return cls(name, missing, markers, outside, node.place, pointed, high, step)
+        form = fields["format"].choice(LENGTHS) if "format" in fields else None
+        return cls(name, missing, markers, outside, node.place, pointed, high, step, form)
 
     def numbers(self, values: Values) -> Numbers:
         if values.array.dtype.kind == "m":

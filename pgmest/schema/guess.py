@@ -281,7 +281,7 @@ def _undecoded(tally: Tally) -> list[str]:
 
 
 def booleans(tally: Tally) -> list[str] | None:
-    """Return the commonest texts of false and true if these are all the values; [] for false and true themselves."""
+    """Return the commonest texts of false and true if these are all the values; [] for those that Python writes."""
     if not 2 <= tally.distinct <= FEW_TEXTS:
         return None
     commonest = tally.values[np.argsort(-tally.counts, kind="stable")].tolist()
@@ -289,7 +289,8 @@ def booleans(tally: Tally) -> list[str] | None:
     for pair in BOOLEANS:
         if folded == set(pair):
             labels = [next(text for text in commonest if text.lower() == word) for word in pair]
-            return [] if pair == ("false", "true") else labels
+            as_written = pair != ("false", "true") or labels in (["false", "true"], ["FALSE", "TRUE"])
+            return labels if as_written else []
     return None
 
 

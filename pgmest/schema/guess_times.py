@@ -97,7 +97,11 @@ def clocks_in(tally: Tally) -> Timed | None:
     if tally.share(read) < ENOUGH_DATES:
         return None
     half = tally.share(text.str.fullmatch(r"\d?\d:\d\d [AaPp][Mm]").to_numpy(dtype=bool)) >= ENOUGH_DATES
-    return Timed(["type: time", "unit: hour", *(['format: "%I:%M %p"'] if half else [])], tally.where(~read))
+    seconds = text[read].str.extract(r"^\d\d:\d\d:(\d\d)$")[0]
+    if seconds.notna().all() and (seconds != "00").any():
+        return Timed(["type: time", "unit: second", "width: 3600"], tally.where(~read))
+    form = "%I:%M %p" if half else "%H:%M:%S" if seconds.notna().all() else None
+    return Timed(["type: time", "unit: hour", *([f'format: "{form}"'] if form else [])], tally.where(~read))
 
 
 def durations_in(tally: Tally) -> Timed | None:
@@ -118,15 +122,26 @@ def durations_in(tally: Tally) -> Timed | None:
         return None
     lines = duration_lines(np.array([second for second in seconds if second is not None]))
     short = text.str.fullmatch(r"-?\d+:\d\d").all()
+    if short or text.str.fullmatch(r"-?\d+:\d\d:\d\d").all():
+        hours = "%-H" if text.str.match(r"-?(?:\d|0\d\d+):").any() else "%H"
+        lines.append(f'format: "{hours}:%M"' if short else f'format: "{hours}:%M:%S"')
     return Timed(lines, tally.where(~read), (MINUTES,) if short else ())
 
 
 def duration_lines(seconds: np.ndarray) -> list[str]:
-    """Return the lines of a schema for durations in seconds."""
+    """Return the lines of a schema for durations in seconds, whose bins are of a unit that suits the longest one.
+
+    Where many have a part of that unit, the next smaller unit keeps it.
+    """
     longest = int(np.abs(seconds).max())
-    unit, step = next((unit, step) for unit, step, most in UNITS if longest <= most)
+    place = next(place for place, (_, _, most) in enumerate(UNITS) if longest <= most)
+    unit, step, _ = UNITS[place]
     low, high = whole_bounds(int(seconds.min()) // step, int(seconds.max()) // step)
     bins = [f"bins: {WHOLE_BINS}"] if high - low >= WIDE else []
+    if np.mean(seconds % step != 0) >= TIMED:
+        unit, small, _ = UNITS[place - 1]
+        width = step // small
+        low, high, bins = low * width, high * width + width - 1, bins or [f"width: {width}"]
     return ["type: duration", f"min: {low}", f"max: {high}", f"unit: {unit}", *bins]
 
 

@@ -42,7 +42,7 @@ def as_written(
     if isinstance(column, Date) and column.format is not None:
         values = date_texts(values, column.format, column.names)
     elif isinstance(column, Duration):
-        values = duration_texts(values)
+        values = duration_texts(values, column.format)
     elif isinstance(column, Integer | Real) and column.writing != Writing():
         values = _objects(number_text(value, column.writing) for value in values.tolist())
     elif values.dtype.kind == "b" and column.markers & {"True", "False"}:
@@ -95,18 +95,29 @@ def date_texts(dates: np.ndarray, form: str, names: Sequence[CalendarNames] = ()
     return _objects(texts)[positions.reshape(-1)]
 
 
-def duration_texts(lengths: np.ndarray) -> np.ndarray:
-    """Return durations as texts that all libraries read, with days and the time of the last one.
+def duration_texts(lengths: np.ndarray, form: str | None = None) -> np.ndarray:
+    """Return durations in a format; by default as texts that all libraries read, with days and the time of the last.
 
     >>> duration_texts(np.array([93_600, -3600], dtype="m8[s]")).tolist()
     ['1 days 02:00:00', '-1 days +23:00:00']
+    >>> duration_texts(np.array([93_600, -3600], dtype="m8[s]"), "%-H:%M").tolist()
+    ['26:00', '-1:00']
     """
     distinct, positions = np.unique(lengths.astype("m8[s]").astype(np.int64), return_inverse=True)
     texts = []
+    if form is not None:
+        return _objects(_clock_text(seconds, form) for seconds in distinct.tolist())[positions.reshape(-1)]
     for days, seconds in zip(*(part.tolist() for part in np.divmod(distinct, DAY)), strict=True):
         clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
         texts.append(f"{days} days {'+' if days < 0 else ''}{clock}")
     return _objects(texts)[positions.reshape(-1)]
+
+
+def _clock_text(seconds: int, form: str) -> str:
+    """Return a duration in one of `clock.LENGTHS`."""
+    minutes, rest = divmod(abs(seconds), 60)
+    hours = str(minutes // 60) if "%-H" in form else f"{minutes // 60:02}"
+    return f"{'-' if seconds < 0 else ''}{hours}:{minutes % 60:02}{f':{rest:02}' if '%S' in form else ''}"
 
 
 def off_markers(column: Grid, first: np.ndarray, last: np.ndarray, units: np.ndarray) -> np.ndarray:

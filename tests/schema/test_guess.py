@@ -858,3 +858,12 @@ def test_a_word_for_a_missing_value_among_other_texts_may_be_an_answer():
     )
     assert notes("ND", "SD", "NC", "NR") == ()  # states
     assert guess("x", Tally.of(np.array(["yes", "no", "unknown"] * 40, dtype=object))).lines[0] == "type: categorical"
+
+
+@pytest.mark.parametrize("texts", [("FALSE", "TRUE"), ("false", "true"), ("False", "True")])
+def test_booleans_are_written_as_the_table_writes_them(tmp_path, texts):
+    (tmp_path / "t.csv").write_text("\n".join(["c", *texts * 20]) + "\n")
+    schema = Schema.parse(draft(tmp_path / "t.csv"))
+    data = schema.encode(tmp_path / "t.csv")
+    schema.decode(data, written=True).to_csv(tmp_path / "s.csv", index=False)
+    assert (tmp_path / "s.csv").read_text() == (tmp_path / "t.csv").read_text()

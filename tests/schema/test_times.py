@@ -356,7 +356,7 @@ def test_types_that_cannot_be_are_refused_before_anything_is_paid(described, mes
         ([f"2024-03-{1 + i % 28:02}T00:00:00" for i in range(100)], ["unit: day"]),
         ([f"{i % 24}:{i % 60:02}" for i in range(100)], ["type: time", "unit: hour"]),
         ([f"{i % 12 + 1}:{i % 60:02} PM" for i in range(100)], ["type: time", '"%I:%M %p"']),
-        ([f"{i}:{i % 60:02}:00" for i in range(100)], ["type: duration", "max: 99", "unit: hour"]),
+        ([f"{i}:{i % 60:02}:00" for i in range(100)], ["type: duration", "max: 5999", "unit: minute", "width: 60"]),
         ([f"0 days 00:{i % 60:02}:00" for i in range(100)], ["type: duration", "max: 59", "unit: minute"]),
         ([f"2024/03/{1 + i % 28:02} 1:{i % 60:02}:22 PM GMT+1" for i in range(100)], ['"%Y/%m/%d %I:%M:%S %p GMT+1"']),
         (
@@ -404,3 +404,28 @@ def test_a_draft_to_buy_keeps_times():
     schema = Schema.parse(draft(frame, bought=True))
     assert set(schema.bought) == {"call", "begun", "exact", "epoch"}
     assert schema.columns
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "form"),
+    [
+        ([f"{i % 31}:{i * 7 % 60:02}" for i in range(200)], "duration", r"\d{1,2}:\d\d"),
+        ([f"{i % 31:02}:{i * 7 % 60:02}:00" for i in range(200)], "duration", r"\d\d:\d\d:00"),
+        ([f"0:{i % 60:02}:{i * 7 % 60:02}" for i in range(200)], "duration", r"0:\d\d:\d\d"),
+        ([f"{i % 24:02}:{i * 7 % 60:02}:00" for i in range(200)], "time", r"\d\d:\d\d:00"),
+        ([f"{i % 24:02}:{i % 60:02}:{i * 7 % 60:02}" for i in range(200)], "time", r"\d\d:\d\d:\d\d"),
+        ([f"{i % 24:02}:{i * 7 % 60:02}" for i in range(200)], "time", r"\d\d:\d\d"),
+    ],
+)
+def test_times_are_written_as_the_table_writes_them_with_all_their_parts(tmp_path, texts, kind, form):
+    (tmp_path / "t.csv").write_text("\n".join(["c", *texts]) + "\n")
+    text = draft(tmp_path / "t.csv")
+    assert f"type: {kind}" in text
+    schema = Schema.parse(text)
+    data = schema.encode(tmp_path / "t.csv")
+    table = schema.decode(data, seed=0, written=True)
+    assert table["c"].str.fullmatch(form).all()
+    for part in range(len(texts[0].split(":"))):  # all parts vary that vary in the table
+        assert (table["c"].str.split(":").str[part].nunique() > 5) == (len({one.split(":")[part] for one in texts}) > 5)
+    table.to_csv(tmp_path / "s.csv", index=False)
+    assert schema.encode(tmp_path / "s.csv") == data
