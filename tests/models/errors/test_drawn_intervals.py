@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -381,16 +380,6 @@ def test_means_hold_where_noise_is_above_the_counts_and_few_codes_have_most_reco
         low, high = pg.interval(model, mean_of_second, ("a", "b"))
         held += ((low.values <= truth) & (truth <= high.values)).tolist()
     assert np.mean(held) >= 0.85
-
-
-def test_dependence_that_noise_hides_says_nothing_about_the_shape_of_other_dependence():
-    unseen = error_model_of(estimated(table_of(0), 0)).unseen
-    certain, hidden = (
-        replace(unseen, certain=dict.fromkeys(unseen.deviations, share)).spectrum for share in (1.0, 0.0)
-    )
-    prior = replace(unseen, deviations={}).spectrum
-    np.testing.assert_allclose(hidden, prior)
-    assert not np.allclose(certain, prior, rtol=0.05)
 
 
 @pytest.mark.parametrize("clique", [("a",), ("a", "b", "c")])
