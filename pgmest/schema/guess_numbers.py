@@ -196,7 +196,9 @@ def _writings(text: Any) -> Iterable[tuple[tuple[str, ...], str]]:
 
 def _unit_of(text: Any) -> str | None:
     """Return what stands behind the numbers in many texts, such as kg; None if that is not the same."""
-    behind = text.str.extract(r"^-?\d[\d.,]*\s*(°?[^\W\d_][^\d-]*)$")[0].dropna().str.strip()
+    behind = (
+        text.str.extract(rf"^-?\d(?:[\d.,{''.join(GROUP_MARKS)}]*\d)?\s*(°?[^\W\d_][^\d-]*)$")[0].dropna().str.strip()
+    )
     same = len(text) > MOST_CODES and len(behind) >= ENOUGH_NUMBERS * len(text) and behind.nunique() == 1
     return str(behind.iloc[0]) if same else None
 

@@ -97,7 +97,7 @@ def clocks_in(tally: Tally) -> Timed | None:
     if tally.share(read) < ENOUGH_DATES:
         return None
     half = tally.share(text.str.fullmatch(r"\d?\d:\d\d [AaPp][Mm]").to_numpy(dtype=bool)) >= ENOUGH_DATES
-    seconds = text[read].str.extract(r"^\d\d:\d\d:(\d\d)$")[0]
+    seconds = text[read].str.extract(r"^\d?\d:\d\d:(\d\d)$")[0]
     if seconds.notna().all() and (seconds != "00").any():
         return Timed(["type: time", "unit: second", "width: 3600"], tally.where(~read))
     form = "%I:%M %p" if half else "%H:%M:%S" if seconds.notna().all() else None

@@ -415,6 +415,7 @@ def test_a_draft_to_buy_keeps_times():
         ([f"{i % 24:02}:{i * 7 % 60:02}:00" for i in range(200)], "time", r"\d\d:\d\d:00"),
         ([f"{i % 24:02}:{i % 60:02}:{i * 7 % 60:02}" for i in range(200)], "time", r"\d\d:\d\d:\d\d"),
         ([f"{i % 24:02}:{i * 7 % 60:02}" for i in range(200)], "time", r"\d\d:\d\d"),
+        ([f"{i % 24}:{i % 60:02}:{i * 7 % 60:02}" for i in range(200)], "time", r"\d\d:\d\d:\d\d"),
     ],
 )
 def test_times_are_written_as_the_table_writes_them_with_all_their_parts(tmp_path, texts, kind, form):

@@ -267,6 +267,7 @@ def test_wrong_notations(column, text):
         ([f"${1234.25 + 777 * i:,.2f}" for i in range(60)], "${,}"),
         ([f"€ {1234.25 + 777 * i:,.2f}".translate(str.maketrans(",.", ".,")) for i in range(60)], "€ {.}"),
         ([f"{7 * i} %" for i in range(200)], "{} %"),
+        ([f"{1234 + 777 * i:,} zł".replace(",", " ") for i in range(90)], "{ } zł"),
         ([f"{i}'250" for i in range(10, 300)], "{'}"),
         ([f"({i},250)" if i % 3 else f"{i},250" for i in range(10, 300)], "{,}"),
         ([f"${i}.50" if i % 2 else f"{i}.50" for i in range(200)], "{}"),  # half of them only
