@@ -20,6 +20,8 @@ from pgmest.tables.groups import magnitude_classes
 
 MOST_ROWS = 64
 """The largest number of queries about a marginal; if there are more, a sample represents them."""
+LEAST = 1e-300
+"""Counts of groups are at least this where they divide: groups without records have any mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,7 @@ class AttributeQueries:
             return rows - mean
         starts = np.flatnonzero(np.diff(labels, prepend=-1))
         sums = np.add.reduceat(rows * self.counts, starts, axis=1)
-        return (sums / np.add.reduceat(self.counts, starts))[:, labels] - mean
+        return (sums / np.maximum(np.add.reduceat(self.counts, starts), LEAST))[:, labels] - mean
 
 
 def _groups(labels: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
@@ -154,11 +156,12 @@ class QueryErrors:
         counts = np.add.reduceat(side.counts, starts)
         seen = (side.answers(level, level) - side.answers(level, level - 1))[:, starts]
         parent = np.zeros(groups, dtype=np.int64) if level == 0 else side.levels[level - 1][starts]
-        inside = counts / np.bincount(parent, counts)[parent]
+        inside = counts / np.maximum(np.bincount(parent, counts)[parent], LEAST)
         together = np.bincount(parent, np.square(counts))[parent]
         # the squared answer of a query that counts one group
         of_codes = np.square(counts) * (1 - 2 * inside) + np.square(inside) * together
-        return float(np.sqrt(np.square(seen) @ np.square(counts)).sum() / np.sqrt(np.maximum(of_codes, 0.0)).sum())
+        size = float(np.sqrt(np.maximum(of_codes, 0.0)).sum())
+        return float(np.sqrt(np.square(seen) @ np.square(counts)).sum()) / size if size > 0 else None
 
     def chance(self, level: int) -> float:
         """Return the sampling error inside the groups of a level; level -1 gives the whole sampling error."""

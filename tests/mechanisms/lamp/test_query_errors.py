@@ -36,6 +36,18 @@ def centered(table):
     return table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("records", [[0.0, 0.0, 0.0, 0.0, 5.0, 3.0, 2.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+@pytest.mark.parametrize("factor", [None, PREFIX], ids=["codes", "prefixes"])
+def test_groups_without_records_have_no_errors_of_their_own(records, factor):
+    """Structural zeros leave some codes no records in a table of few."""
+    counts = np.array(records)
+    found = QueryErrors.of([factor] * 2, [counts, COUNTS], [LEVELS, LEVELS])
+    numbers = [*found.systematic([1.0] * len(LEVELS)), *(found.chance(level) for level in range(len(LEVELS)))]
+    assert np.isfinite(numbers).all()
+    assert all(np.isfinite(found.noise_weights(level)).all() for level in range(len(LEVELS)))
+
+
 def test_noise_adds_up_in_prefix_sums_as_it_does_in_random_tables():
     rng = np.random.default_rng(0)
     level = len(LEVELS) - 1
