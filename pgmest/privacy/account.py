@@ -98,12 +98,15 @@ class Account(OneProcess):
         if not (neighbors is None or isinstance(neighbors, Neighbors)):
             raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
         self.neighbors: Neighbors = neighbors_of(data, neighbors)
+        listed = tuple(invariants)
         if self.public_total == 0:
-            raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
+            why = ", which goes with invariants that are read from the records," if named_tables(listed) else ""
+            raise ArgumentError(
+                f"under Replace{why} the number of records is public, and 0: there is nothing to measure."
+            )
         planned = _planned(plan, budget)
         if plan is not None and promise is not None and not plan.implies(cast(Rho, budget), promise):
             promise = None
-        listed = tuple(invariants)
         if named_tables(listed) and not isinstance(self.neighbors, Replace):
             raise ArgumentError.of(
                 "neighbors", self.neighbors, "Replace(...): neighbors agree on the tables that are read exactly"

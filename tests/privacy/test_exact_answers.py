@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmest as pg
+from pgmest.errors import ArgumentError
 from pgmest.privacy.unprotected import Invariants
 from pgmest.queries import Kron, compress, identity
 
@@ -67,3 +68,12 @@ def test_questions_that_levels_answer_cost_nothing():
     assert [one.noisy for one in found] == [False, True]
     assert float(np.mean(found[1].stddev)) == pytest.approx(1.0)  # the whole spend is for the codes
     assert curator.spent == pg.privacy.Rho(0.5)
+
+
+def test_a_table_without_records_is_refused_with_the_reason():
+    empty = pg.Dataset.from_codes(np.zeros((0, 2), dtype=int), pg.Domain({"area": 3, "sex": 2}))
+    run = pg.mechanisms.LAMP(rho=1.0, backend="simulation", invariants=[("area",)])
+    with pytest.raises(ArgumentError, match=r"under Replace, which goes with invariants .*, the number of records is"):
+        run.fit(empty, progress=False)
+    with pytest.raises(ArgumentError, match="under Replace the number of records is public, and 0"):
+        pg.privacy.Curator(empty, pg.privacy.Rho(1.0), neighbors=pg.privacy.Replace(), backend="simulation")
