@@ -69,6 +69,23 @@ def test_intervals(name):
         model.posterior(50)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("clique", [("type", "floor"), ("type", "tenure", "floor")])
+def test_intervals_of_a_release_that_noise_left_without_records(clique):
+    """The square of a total that is replaced by a tiny number is 0, by which nothing can be divided."""
+    data = pg.Dataset.from_codes(
+        np.zeros((3, 3), dtype=int), DOMAIN.with_hierarchies(pg.Hierarchy("type", {"a": [0, 0, 1]}))
+    )
+    runs = [pg.mechanisms.TopDown(rho=1e-4, spine="type", backend="simulation") for _ in range(6)]
+    models = [run.fit(data, seed=seed, progress=False).model for seed, run in enumerate(runs)]
+    empty = [model for model in models if model.total == 0]
+    assert empty
+    for model in empty:
+        low, high = model.interval(clique)
+        assert np.isfinite(high.values).all()
+        assert (low.values <= high.values).all()
+
+
 def test_the_distribution_is_that_of_the_prior():
     uniform, support = MODELS["exact"], MODELS["support"]
     assert np.allclose(uniform.conditional("type", "floor").values, 1 / 3)

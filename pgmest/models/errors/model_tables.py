@@ -55,7 +55,8 @@ class ModelTables:
 
     def independent(self, clique: Clique) -> np.ndarray:
         """Return the table of a clique if its attributes were independent."""
-        return reduce(np.multiply.outer, map(self.counts, clique)) / self.total ** (len(clique) - 1)
+        first, *others = map(self.counts, clique)
+        return reduce(np.multiply.outer, [counts / self.total for counts in others], first)
 
     def expected(self, clique: Clique) -> np.ndarray:
         """Return the table with the marginals of one attribute fewer and no further dependence."""

@@ -37,7 +37,9 @@ def centered(table):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("records", [[0.0, 0.0, 0.0, 0.0, 5.0, 3.0, 2.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+@pytest.mark.parametrize(
+    "records", [[0.0, 0.0, 0.0, 0.0, 5.0, 3.0, 2.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]
+)
 @pytest.mark.parametrize("factor", [None, PREFIX], ids=["codes", "prefixes"])
 def test_groups_without_records_have_no_errors_of_their_own(records, factor):
     """Structural zeros leave some codes no records in a table of few."""
