@@ -260,8 +260,8 @@ class TestCodesThatNoiseHides:
     def test_some_tables_have_them(self, pair_stddev: float) -> None:
         model = pg.estimate(self.answers(pair_stddev), {"a": 2, "b": 2})
         assert model.project("a").values[1] < 1
-        shares = np.array([table.column("a").mean() for table in model.sample_tables(20, seed=0)])
-        assert (shares > 0.01).sum() >= 3
+        shares = np.array([table.column("a").mean() for table in model.sample_tables(200, seed=0)])
+        assert (shares > 0.01).mean() > 0.1
         assert shares.max() < 0.5
 
     def test_no_table_has_one_that_is_impossible(self) -> None:
