@@ -47,7 +47,7 @@ NOTE = re.compile(
 
 
 def skip_rows_of(file: TableFile, first: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], str]:
-    """Return the texts that leave the rows below a table out, and a sentence about them; nothing where there are none.
+    """Return the texts that leave the rows below a table out, and a sentence about them; nothing without such rows.
 
     Args:
         file: the file, with the place of its header.

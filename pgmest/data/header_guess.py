@@ -204,8 +204,8 @@ def _has_second_row(rows: Sequence[Sequence[str]]) -> bool:
 def _merged_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows of a header in which names span several columns, as merged cells do; 1 without such.
 
-    Such a name has empty fields, or itself, to its right. The rows below it tell these columns apart, and at least two
-    fields of each such row are none that a record would have.
+    Such a name has empty fields, or itself, to its right. The rows below it tell these columns apart, and each has at
+    least two fields that a record would not have.
     """
     spans = any(above and name in ("", above) for above, name in itertools.pairwise(rows[0]))
     for count in range(2, min(MOST_HEADER_ROWS, len(rows) - FEWEST_RECORDS)) if spans else ():

@@ -203,8 +203,8 @@ def _in_another_format(odd: Tally, texts: Any) -> tuple[str | None, int]:
 def _without_weekday(texts: Any) -> tuple[str, Weekdays | None, Any]:
     """Return the format of the weekday that most texts begin with, its names, and the texts without it.
 
-    Texts without a weekday are empty then. The format is "" where there is none, or where it is in English and formats
-    with it are known.
+    Texts without a weekday are empty then. The format is "" if most texts begin without one, or where it is in English
+    and formats with it are known.
     """
     found = weekday_format(texts[:: max(len(texts) // TRIED, 1)].tolist())
     if found is None:

@@ -85,7 +85,7 @@ def draw_ordered(
 def values_left(order: Order | None, column: Grid, codes: Mapping[str, np.ndarray]) -> Ends:
     """Return the values in each record's bin of a column that leave some to the other columns of its order.
 
-    Where there are none, the one value returned is as late as the later columns allow.
+    If no value does, the one value returned is as late as the later columns allow.
 
     Args:
         order: the order; None if the column is in none.

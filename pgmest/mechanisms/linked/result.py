@@ -45,7 +45,7 @@ class LinkedResult(LinkedModel):
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C or the time limit ended a run early."""
+        """True if Ctrl-C or the time limit ended a run early."""
         return any(result.interrupted for result in self.results.values())
 
     def __str__(self) -> str:
