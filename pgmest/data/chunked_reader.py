@@ -30,6 +30,7 @@ def read_pieces(
     path: str | Path | TableFile,
     names: Iterable[str] | None = None,
     rows: int = ROWS_A_PIECE,
+    *,
     left_out: Counter[str] | None = None,
 ) -> Generator[dict[str, Values]]:
     """Yield columns of a file of records, `rows` rows at a time; all columns by default.

@@ -115,7 +115,7 @@ def test_taxi_trips_keep_hours_durations_and_zeros(tmp_path, capsys, ending):
     described = re.sub(r" *# READ.*", "", text)
     assert "  pickup:\n    type: date\n    min: 2024-03-01\n    max: 2024-03-28\n    unit: hour\n" in described
     assert "  called:\n    type: time\n    unit: hour\n" in described
-    assert "  ride:\n    type: duration\n    min: 0\n    max: 39\n    unit: minute\n" in described
+    assert "  ride:\n    type: duration\n    min: 0\n    max: 2399\n    unit: second\n    width: 60\n" in described
     assert "points: [0]" in described  # most tips are nothing
     assert "ordered: [pickup, dropoff]" in described
     checked = told.check()
