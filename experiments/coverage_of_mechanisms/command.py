@@ -5,7 +5,7 @@ rows yet. After a change of how intervals are made, --fresh judges again; it doe
 With --intervals or --records, only intervals or regressions of released records are judged; the other rows of the
 runs, if there are any, stay as they were.
 Rows are kept in build/coverage/rows; the rows of the committed table count as kept, too, unless they are about an
-earlier version of the intervals (`scores.VERSION`), which the report then says. --quick judges what --only
+earlier version of the intervals (`scores.VERSION`), which the report leaves out. --quick judges what --only
 names, prints the coverage, and writes and keeps nothing. Set OPENBLAS_NUM_THREADS=1.
 """
 

@@ -20,7 +20,7 @@ from experiments.coverage_of_mechanisms.questions import (
     questions,
     slopes,
 )
-from experiments.coverage_of_mechanisms.report import LEAST_VERSION, write
+from experiments.coverage_of_mechanisms.report import write
 from experiments.coverage_of_mechanisms.summaries import summary
 from experiments.coverage_of_mechanisms.tables import HOSTILE, data_of
 from pgmest.models.intervals import Interval
@@ -147,8 +147,8 @@ def test_the_oracle_knows_the_errors_of_all_seeds():
     assert summary(pd.DataFrame(seeds))["ratio"].tolist() == pytest.approx([1.0])
 
 
-def test_rows_of_earlier_intervals_are_shown_apart(tmp_path):
-    rows = [_row("titanic", 0.95, 100, 1.0), _row("fire", 0.123, 100, 1.0, version=LEAST_VERSION - 1)]
+def test_rows_of_earlier_intervals_are_left_out_but_for_whole_tables_apart(tmp_path):
+    rows = [_row("titanic", 0.95, 100, 1.0), _row("fire", 0.123, 100, 1.0, version=scores.VERSION - 1)]
     rows.append(_row("adult (all)", 0.789, 100, 1.0, version=math.nan))
     write(pd.DataFrame(rows), tmp_path)
     text = (tmp_path / "coverage_mechanisms.md").read_text()
@@ -157,14 +157,7 @@ def test_rows_of_earlier_intervals_are_shown_apart(tmp_path):
     assert "95.0" in now
     assert "**78.9**" in before
     assert "78.9" not in now
-
-
-def test_rows_that_were_judged_before_the_last_change_are_named(tmp_path):
-    today = _row("titanic", 0.95, 100, 1.0)
-    for rows, told in (([today], False), ([today, _row("fire", 0.95, 100, 1.0, version=LEAST_VERSION)], True)):
-        write(pd.DataFrame(rows), tmp_path)
-        text = (tmp_path / "coverage_mechanisms.md").read_text()
-        assert ("1 run were judged" in text) == ("1 run of MST at 1 as they were before" in text) == told
+    assert pd.read_csv(tmp_path / "coverage_mechanisms.csv")["table"].tolist() == ["titanic", "adult (all)"]
 
 
 def test_runs_of_earlier_intervals_are_judged_again(monkeypatch):
