@@ -128,7 +128,7 @@ def joined_names(header: Sequence[Sequence[str]]) -> list[str]:
     >>> joined_names([["id", "pets", ""], ["", "cat", "dog"]])
     ['id', 'pets cat', 'pets dog']
     >>> joined_names([["id", "pets", "", ""], ["", "cat", "", "dog"], ["", "old", "young", "old"]])
-    ['id', 'pets cat old', 'pets cat young', 'pets dog old']
+    ['id', 'pets cat old', 'pets cat young', 'pets dog']
     """
     names = list(header[0])
     for number, row in enumerate(header[1:], 2):
