@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import is_hypothesis_test, settings
 
-SHARES = {"same": 0.3, "search": 4.0, "versions": 0.2}
+SHARES = {"same": 0.25, "search": 4.0, "versions": 0.2}
 """The examples of each profile, relative to the number that a test states (100 by default).
 
-`make test` takes "same": a third of them, and the same ones on every machine. `make search` takes many, and new ones.
+`make test` takes "same": a quarter of them, and the same ones on every machine. `make search` takes many, and new ones.
 """
 
-FEWEST = 12
+FEWEST = 10
 """A test keeps this many examples, or the fewer that it states because each of them takes long."""
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
@@ -27,7 +27,7 @@ def examples(stated: int, profile: str = PROFILE) -> int:
     """Return the number of examples of a test that states a number.
 
     >>> examples(200, "same"), examples(30, "same"), examples(6, "same"), examples(200, "search")
-    (60, 12, 6, 800)
+    (50, 10, 6, 800)
     """
     return max(min(stated, FEWEST), round(SHARES[profile] * stated))
 

@@ -53,7 +53,6 @@ def test_lamp(table, keys, epsilon, gain):
     ("name", "parameters", "seeds"),
     [
         ("MST", {"epsilon": 1.0}, 2),
-        ("MST", {"epsilon": 0.3}, 2),
         ("AIM", {"epsilon": 1.0}, 2),
         ("Independent", {"epsilon": 1.0}, 2),
         ("PrivBayes", {"epsilon": 1.0, "estimator": "pgm"}, 2),
