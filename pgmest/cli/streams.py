@@ -36,9 +36,9 @@ def reader_options(add: Add) -> None:
     text = "the number of rows of the header, of which the first names the columns (default: 1)"
     add("--header", metavar="N", type=count, help=text)
     text = "the table has no header: its columns are 'column 1', 'column 2', ..."
-    skipped = "leave out rows whose first value is TEXT, such as Total or 'Source:*' (repeat it for several)"
-    add("--skip-rows", metavar="TEXT", action="append", help=skipped)
     add("--no-header", dest="header", action="store_const", const=0, help=text)
+    text = "leave out rows whose first value is TEXT, such as Total or 'Source:*' (repeat it for several)"
+    add("--skip-rows", metavar="TEXT", action="append", help=text)
 
 
 def reader_choices(options: argparse.Namespace) -> dict[str, Any]:

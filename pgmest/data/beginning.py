@@ -1,4 +1,4 @@
-"""The place of a table in a file, guessed from its first and last rows: titles, the header, rows below the table.
+"""The way a table is in a file, guessed from its bytes and rows: encoding, delimiter, titles, header, rows below it.
 
 Only drafts and checks guess, and they say what they found. Everything else reads a file as its `TableFile` or the
 schema says, since a guess would depend on the records. A guess is made on strong evidence only: where the first row may
@@ -7,6 +7,7 @@ be the header, it is.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import Any
 
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.csv_header import first_rows, joined_names, with_stated_delimiter
+from pgmest.data.encoding_guess import WESTERN, guess_encoding
 from pgmest.data.footer_guess import skip_rows_of
 from pgmest.data.frames import reading
 from pgmest.data.header_guess import FEWEST_RECORDS, NAMED, column_below, guess_header
@@ -31,6 +33,11 @@ TITLE_SHARE = 0.34
 
 SPACED = 0.9
 """The least share of rows with the same number of fields for a blank to be the delimiter."""
+DELIMITED = 0.9
+"""The least share of rows from the header on with the same number of fields for an unusual delimiter of the ending."""
+UNLIKE_HEADER = 0.5
+"""The largest share of rows with as many fields as the header by the usual delimiter for another one to be meant."""
+OTHER_TEXT = "it is not UTF-8, and may be in one of several encodings: say which (--encoding cp1252, for example)"
 
 
 @dataclass(frozen=True)
@@ -54,17 +61,19 @@ class Beginning:
 
 
 def beginning_of(file: TableFile) -> Beginning:
-    """Return a file with the delimiter, `skip` and `header` that its first rows suggest, where they are not set.
+    """Return a file with the encoding, delimiter, `skip` and `header` that its bytes suggest, where they are not set.
 
     A file that cannot be read is returned as it is: reading it raises the error.
     """
     if file.format == ".parquet":
         return Beginning(file)
     decided: list[str] = []
+    doubts: list[str] = []
     with suppress(PgmestError), reading(file):
+        file = _with_encoding(file, decided, doubts)
         file = _with_stated_delimiter(file)
         meant, rows = _read(file)
-        if meant != file and file.spaced:
+        if meant != file:
             shown = {"\t": "tab", " ": "space"}.get(meant.separator, meant.separator)
             decided.append(f"the delimiter is taken to be {shown}")
             file = meant
@@ -72,13 +81,13 @@ def beginning_of(file: TableFile) -> Beginning:
             file, rows = _without_titles(file, rows, decided)
         else:
             rows = [(number, row) for number, row in rows if number >= (file.skip or 0)]
-        found = Beginning(file, tuple(decided))
+        found = Beginning(file, tuple(decided), tuple(doubts))
         if file.header is None and len(rows) > FEWEST_RECORDS:
             header = guess_header([row for _, row in rows])
             file = file if header.rows is None else replace(file, header=header.rows)
-            found = Beginning(file, (*decided, *header.decided), header.doubts)
+            found = Beginning(file, (*decided, *header.decided), (*doubts, *header.doubts))
         return replace(found, doubts=(*found.doubts, *_nameless(found.file, [row for _, row in rows])))
-    return Beginning(file, tuple(decided))
+    return Beginning(file, tuple(decided), tuple(doubts))
 
 
 def extent_of(file: TableFile) -> Beginning:
@@ -139,6 +148,17 @@ def placed_file(file: TableFile, options: Mapping[str, Any], names: Sequence[str
 Rows = list[tuple[int, list[str]]]
 
 
+def _with_encoding(file: TableFile, decided: list[str], doubts: list[str]) -> TableFile:
+    """Return a file with the encoding that its bytes show."""
+    found = guess_encoding(file) if file.is_text and file.encoding is None else None
+    if not found:
+        doubts += [] if found is None else [OTHER_TEXT]
+        return file
+    why = ": it is no UTF-8, and reads alike in this and other encodings of Europe" if found == WESTERN else ""
+    decided.append(f"the encoding is taken to be {found}{why}")
+    return replace(file, encoding=found)
+
+
 def _with_stated_delimiter(file: TableFile) -> TableFile:
     """Return a file with the delimiter that its first line states; readers leave that line out."""
     if not file.is_text:
@@ -157,12 +177,27 @@ def _read(file: TableFile) -> tuple[TableFile, Rows]:
     rows = [(number, row) for number, row in first_rows(file, content, LOOKED_AT) if number or not stated]
     if len(content) == BYTES:
         rows = rows[:-1]  # the last one may be cut off
-    if file.delimiter is not None or _fit(rows) == 1:
+    if file.delimiter is not None or (file.spaced and _fit(rows) == 1):
         return file, rows
     others = [replace(file, delimiter=other) for other in (*DELIMITERS, *([" "] if file.spaced else []))]
-    tried = [(file, rows), *((other, first_rows(other, content, LOOKED_AT)) for other in others)]
+    tried = [(other, first_rows(other, content, LOOKED_AT)) for other in others if other.separator != file.separator]
+    if not file.spaced:
+        clear = [(other, found) for other, found in tried if _is_meant(file, rows, found)]
+        return clear[0] if len(clear) == 1 else (file, rows)
     tried = [one for one in tried if one[0].separator != " " or _fit(one[1]) >= SPACED]  # prose has blanks, too
-    return max(tried, key=lambda found: _fit(found[1]))
+    return max([(file, rows), *tried], key=lambda found: _fit(found[1]))
+
+
+def _is_meant(file: TableFile, rows: Rows, found: Rows) -> bool:
+    """Return whether rows by another delimiter are a table, and rows by the usual one of the ending are not."""
+    skip = file.skip or 0
+    begun = itertools.dropwhile(lambda one: one[0] < skip or len(one[1]) == 1, found)
+    table = [row for _, row in begun]
+    if not table or _width(table)[1] < DELIMITED * len(table):
+        return False
+    usual = [row for _, row in rows][-len(table) :]
+    as_header = sum(len(row) == len(usual[0]) for row in usual)
+    return len(usual[0]) == 1 or as_header <= UNLIKE_HEADER * len(usual)
 
 
 def _fit(rows: Rows) -> float:

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pgmest.data.encoding_guess import wide_encoding
 from pgmest.data.skipped_rows import first_value, skipping
 from pgmest.data.table_file import DELIMITERS, TableFile
 from pgmest.errors import ArgumentError, FileFormatError, listed, plural
@@ -66,10 +67,10 @@ def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, r
     found = _opening(file, content, raw)
     if found is None:
         raise not_a_table(file, "it is empty")
-    if any("\ufffd" in name for name in found.names):
-        said = "It seems to be UTF-16: say --encoding utf-16, or encoding: utf-16 in a schema."
-        wide = said if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-        raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", wide or OTHER_ENCODING)
+    wide = wide_encoding(content) if any("\ufffd" in name or "\0" in name for name in found.names) else None
+    if wide or any("\ufffd" in name for name in found.names):
+        said = f"It seems to be {wide}: say --encoding {wide}, or encoding: {wide} in a schema."
+        raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", said if wide else OTHER_ENCODING)
     _check_delimiter(file, content, wanted, found.names)
     check_unique(file, found.names, wanted)
     if wanted is not None and not set(wanted) <= set(found.names):

@@ -83,9 +83,9 @@ def draft(table: Any, *, bought: bool = False) -> str:
     are left out, with a comment; identifiers that have several rows are proposed as `unit:`. Currency signs, thousands
     separators, formats of dates (day first where both are possible), capital and small letters, top bins such as 85+,
     and numbers that mean missing values, such as -99, are proposed; a few odd values do not change what a column is.
-    Orders, sums and functional dependencies that hold in all rows stand at the end, as comments. Of a file, titles
-    above the header, a header of several rows, a missing one, totals and notes below the table and the delimiter of a
-    `.txt` file are guessed on strong evidence; a warning says so, and `file:` in the draft has the result.
+    Orders, sums and functional dependencies that hold in all rows stand at the end, as comments. Of a file, the
+    delimiter, the encoding, titles above the header, a header of several rows, a missing one, and totals and notes
+    below the table are guessed on strong evidence; a warning says so, and `file:` in the draft has the result.
 
     >>> import pandas as pd
     >>> text = draft(pd.DataFrame({"age": [23, 58, 41], "sex": ["F", "M", "F"]}))

@@ -376,9 +376,39 @@ def test_texts_of_any_delimiter(tmp_path, name, delimiter, shown):
 def test_a_file_in_two_bytes_a_character_is_told_its_encoding(tmp_path):
     (tmp_path / "t.txt").write_text(text_of(PEOPLE, "\t"), encoding="utf-16")
     with pytest.raises(
-        FileFormatError, match="It seems to be UTF-16: say --encoding utf-16, or encoding: utf-16 in a schema"
+        FileFormatError, match="It seems to be utf-16: say --encoding utf-16, or encoding: utf-16 in a schema"
     ):
         column_names(tmp_path / "t.txt")
+
+
+@pytest.mark.parametrize(("delimiter", "shown"), [(";", ";"), ("\t", "tab"), ("|", "|")])
+@pytest.mark.parametrize("above", ["", "Residents, by town, of 2024\n\n"])
+def test_a_csv_file_with_another_delimiter_is_drafted_without_an_option(tmp_path, delimiter, shown, above):
+    rows = [
+        ["age", "income", "town"],
+        *([str(20 + i), f"{1000 + i / 4:.2f}".replace(".", ","), "ab"[i % 2]] for i in range(30)),
+    ]
+    found = beginning_of(written(tmp_path, above + text_of(rows, delimiter)))
+    assert found.decided[0] == f"the delimiter is taken to be {shown}"
+    assert names_and_rows(found.file) == (rows[0], 30)
+
+
+def test_a_comma_in_a_name_does_not_make_it_the_delimiter(tmp_path):
+    found = beginning_of(written(tmp_path, "Age, years;Sex;Town\n" + "20;f;a\n" * 20))
+    assert names_and_rows(found.file) == (["Age, years", "Sex", "Town"], 20)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "diagnoses\n" + "I10;E11\nI10\nE11;J45;M54\n" * 10,  # lists in a single column
+        "note\n" + "a;b\nc\n" * 10,
+        "a,b\n" + "1;2,3;4\n" * 20,
+        "a;b|c\n" + "1;2|3\n" * 20,  # two delimiters are possible
+    ],
+)
+def test_a_comma_stays_the_delimiter_where_another_one_is_not_certain(tmp_path, text):
+    assert "delimiter" not in guessed(tmp_path, text)
 
 
 def test_columns_aligned_by_blanks(tmp_path):
