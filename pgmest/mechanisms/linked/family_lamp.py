@@ -51,7 +51,7 @@ class FamilyLAMP(LAMP):
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         if workload is not None:
             raise ArgumentError.of("workload", workload, "None: the tables of families are the workload")
-        found = size_limits(curator, self.layout, int(self.rules.limits[:, 0].sum()))
+        found = size_limits(curator, self.layout, self.rules.least)
         if not found:
             return self._outcome(curator, curator, rng)
         limits = SizeLimits(self.layout, found)

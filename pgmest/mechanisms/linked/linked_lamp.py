@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pgmest.data.linked import LinkedDataset
-from pgmest.errors import ArgumentError, listed
+from pgmest.data.smallest_family import FamilyLimits, contradiction
+from pgmest.errors import ArgumentError, DataError, listed
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
@@ -102,7 +103,8 @@ class LinkedLAMP:
         Raises:
             ArgumentError: there is no child table, something hangs on the unit, which is not the root, or the tables of
                 pairs of attributes have too many cells.
-            DataError, JournalError, BudgetExceeded, LedgerError: as for `LAMP.fit`.
+            DataError: no family can keep the rules; or as for `LAMP.fit`.
+            JournalError, BudgetExceeded, LedgerError: as for `LAMP.fit`.
         """
         if not isinstance(linked, LinkedDataset):
             raise ArgumentError.of("linked", type(linked).__name__, "a LinkedDataset")
@@ -116,6 +118,7 @@ class LinkedLAMP:
         children = linked.order[1:]
         if not children:
             raise ArgumentError.of("linked", linked, "tables with a parent: LAMP is for a single table")
+        _check(linked)
         started, results = time.perf_counter(), {}
         _, choices = generators(seed)
         for child in children:
@@ -158,11 +161,22 @@ class LinkedLAMP:
         """
         families = family_table(linked, child)
         layout = families.layout
-        check_size(layout)
-        rules = FamilyRules.of(linked.rules, layout, family_zeros(linked, layout))
+        _, smallest = FamilyLimits.of(linked, child).smallest
+        rules = FamilyRules.of(linked.rules, layout, family_zeros(linked, layout), smallest)
         mechanism = self._budgeted(layout=layout, rules=rules)
         most = max(1, linked.most(layout.names[0]))
         whole = linked.unit == linked.root
         mechanism = mechanism.with_neighbors(AddRemove(most) if whole else Change())
         mechanism = mechanism if runs == 1 else mechanism.with_share(1 / runs)
         return mechanism, FamilyDataset(families, most, linked.unit)
+
+
+def _check(linked: LinkedDataset) -> None:
+    """Raise the errors of all runs that do not depend on records, before any run spends its part of the budget."""
+    empty = linked.take([])
+    for child in linked.order[1:]:
+        layout = family_table(empty, child).layout
+        check_size(layout)
+        FamilyRules.of(linked.rules, layout)
+        if wrong := contradiction(FamilyLimits.of(empty, child), *layout.names):
+            raise DataError(wrong)

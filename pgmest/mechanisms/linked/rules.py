@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.data.linked_rules import CountRule, Impossible, Older, Rule
+from pgmest.data.smallest_family import Family
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.zeros import Zeros, barred_attributes, barred_cells
@@ -35,6 +36,7 @@ class FamilyRules:
         zeros: all impossible combinations of a parent and a child, over the attributes of the layout.
         inside: the children's attributes of impossible combinations.
         across: whether the parent's attributes are in some of them.
+        smallest: the smallest family that keeps the rules; None if it is not known.
     """
 
     counted: np.ndarray
@@ -48,15 +50,19 @@ class FamilyRules:
     rising: int = -1
     inside: tuple[int, ...] = ()
     across: bool = False
+    smallest: Family | None = None
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], layout: Layout, zeros: Zeros | None = None) -> FamilyRules:
+    def of(
+        cls, rules: Sequence[Rule], layout: Layout, zeros: Zeros | None = None, smallest: Family | None = None
+    ) -> FamilyRules:
         """Return the rules about the child table of a layout.
 
         Args:
             rules: rules of linked tables; those of the kind `Impossible` are taken from `zeros`.
             layout: the attributes.
             zeros: the impossible combinations, as `family_zeros` returns them.
+            smallest: the smallest family that keeps the rules.
 
         Raises:
             ArgumentError: a rule is of a kind that is not known here.
@@ -89,6 +95,7 @@ class FamilyRules:
             -1 if layout.rising is None else axis[layout.rising],
             tuple(inside),
             across,
+            smallest,
         )
 
     @property
@@ -96,6 +103,11 @@ class FamilyRules:
         """The arguments of the kernels."""
         rules = self.counted, self.among, self.limits, self.compared, self.allowed
         return *rules, self.rising, self.bars, self.barred
+
+    @property
+    def least(self) -> int:
+        """A number of children with which a family can keep the rules."""
+        return max(int(self.limits[:, 0].sum()), 0 if self.smallest is None else len(self.smallest.children))
 
     @cached_property
     def attributes(self) -> list[int]:
@@ -125,7 +137,8 @@ class FamilyRules:
 
         A family that cannot be repaired code by code gets the children of one without errors, of its size if there is
         one, and its parent's codes if combinations with these may be impossible. If every family has errors, as where
-        no family has children but a rule asks for some, random children are made that keep the rules.
+        no family has children but a rule asks for some, random children are made that keep the rules, or those of the
+        smallest family that does.
         """
         if not self.attributes:
             return families
@@ -168,7 +181,19 @@ class FamilyRules:
         while size < enough and self.broken(made).all():
             size += 1
             made = self.changed(_random_families(layout, size, generator), generator)
-        return made
+        return made if self.smallest is None or not self.broken(made).all() else self._like_smallest(layout)
+
+    def _like_smallest(self, layout: Layout) -> Families:
+        """Return the smallest family, with no rows of other tables."""
+        assert self.smallest is not None
+        parent, children = self.smallest.parent, self.smallest.children
+        parents = np.zeros((1, len(layout.parents)), dtype=np.int64)
+        parents[0, : len(parent)], parents[0, -1] = parent, len(children)
+        rows = np.zeros((len(children), len(layout.child)), dtype=np.int64)
+        rows[:, : children.shape[1]] = children
+        if self.rising >= 0:
+            rows = rows[np.argsort(rows[:, self.rising], kind="stable")]
+        return Families(layout, parents, rows)
 
 
 def _random_families(layout: Layout, size: int, generator: np.random.Generator) -> Families:

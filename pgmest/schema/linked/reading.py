@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pgmest.data.linked import tree_order
 from pgmest.data.linked_rules import Older, Rule
+from pgmest.data.smallest_family import FamilyLimits, contradiction
 from pgmest.errors import DataError, listed
 from pgmest.schema.code_book import with_code_books
 from pgmest.schema.frame_types import FrameTypes
@@ -149,6 +150,11 @@ def _part(
     schema = _flat(node, fields, columns)
     _check_keys(name, node, key, link, at_most, (*columns, *computed))
     rules = read_rules(fields["within"], Places.of(name, schema, at_most, above)) if "within" in fields else ()
+    if rules and above is not None:
+        zeros = above.schema.structural_zeros, schema.structural_zeros
+        limits = FamilyLimits(rules, above.schema.domain, schema.domain, at_most, *zeros)
+        if wrong := contradiction(limits, above.name, name):
+            fields["within"].called(f"table '{name}': within").fail(f"contradicts itself: {wrong}")
     order = _order(fields["order"], schema, computed, rules) if "order" in fields else None
     return TableSchema(name, schema, key, parent, link, at_most, rules, computed, node.place, order)
 

@@ -12,10 +12,11 @@ import pytest
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
-from pgmest.data.linked_rules import Exactly
-from pgmest.errors import ArgumentError, LedgerError
+from pgmest.data.linked_rules import AtLeast, AtMost, Exactly, Impossible, Older, Rule
+from pgmest.errors import ArgumentError, DataError, LedgerError
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.assembly import counts_from_averages
+from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.rounds import MOST_CHILDREN, LinkedEvidence
 from pgmest.mechanisms.linked.trees import family_table
@@ -224,3 +225,41 @@ def test_tables_without_children_have_a_noise_that_can_be_squared(average: float
     counts, ratio = counts_from_averages(np.full((4, 2), average), clique, families, families)
     assert np.isfinite(counts).all()
     assert float(ratio) ** 2 <= 6**2
+
+
+HEAD = Exactly("persons", "a", (0,), 1)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (HEAD, Impossible("persons", "a", (0,), sizes=tuple(range(1, 31)))),  # more rows than a lower limit allows
+        (
+            HEAD,
+            AtLeast("persons", "a", (1,), 20),
+            Older("persons", "a", (0,), (1,), 3, "b", (0, 1, 2, 3), (0, 1, 2, 3)),
+        ),
+        (HEAD, AtLeast("persons", "a", (1, 2), 5), AtMost("persons", "a", (1,), 1), AtMost("persons", "b", (0,), 2)),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.001, 1.0])
+def test_rules_that_few_families_keep_hold_in_all(rules: tuple[Rule, ...], epsilon: float) -> None:
+    linked = households(SIZES[:60], {"r": 2}, {"a": 3, "b": 4}, 100, rules)
+    sample = fitted(linked, epsilon=epsilon).sample(seed=0)
+    assert len(sample)
+    assert not any(rule.broken(sample).any() for rule in rules)
+
+
+def test_mistakes_in_later_tables_are_errors_before_any_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FamilyLAMP, "fit", lambda *_, **__: pytest.fail("a run began"))
+    linked = households(SIZES, {"r": 2}, {"a": 3, "b": 4}, 4)
+    others = LinkedTable(
+        random_table(3, {"c": 6000, "d": 6000}, np.random.default_rng(0)), "households", np.arange(3), 2
+    )
+    wide = replace(linked, tables={**linked.tables, "pets": others})
+    with pytest.raises(ArgumentError, match=r"mostly for 'pets\.c' with 6,001 values"):
+        fitted(wide)
+    pets = LinkedTable(random_table(3, {"c": 2}, np.random.default_rng(0)), "households", np.arange(3), 2)
+    rules = Exactly("pets", "c", (0,), 1), AtMost("pets", "c", (0, 1), 0)
+    with pytest.raises(DataError, match="no row of 'households' with at most 2 rows of 'pets' can keep all of these"):
+        fitted(replace(linked, tables={**linked.tables, "pets": pets}, rules=rules))

@@ -93,6 +93,11 @@ CHANGES = [
     ("exactly: {role: head, count: 1}", "exactly: {role: head}", "needs 'count:'"),
     ("exactly: {role: head, count: 1}", "exactly: {role: head, count: 5}", "at_most: 4 are counted"),
     ("exactly: {role: head, count: 1}", "exactly: {role: lodger, count: 3}", "contradicts another one"),
+    (
+        "exactly: {role: head, count: 1}",
+        "exactly: {role: head, count: 1}\n      - impossible: {role: head}",
+        "no row of 'households' with at most 4 rows of 'persons' can keep all of these: exactly: {role: head",
+    ),
     ("- exactly: {role: head", "- exakt: {role: head", "Did you mean 'exactly'"),
     ("exactly: {role: head", "exactly: {role: head, region: elsewhere", "must name one column"),
     ("than: {role: child}", "than: {role: [child, head]}", "names head on both sides"),
