@@ -74,7 +74,7 @@ def beginning_of(file: TableFile) -> Beginning:
         file = _with_stated_delimiter(file)
         meant, rows = _read(file)
         if meant != file:
-            shown = {"\t": "tab", " ": "space"}.get(meant.separator, meant.separator)
+            shown = {"\t": "a tab", " ": "a blank"}.get(meant.separator, f"'{meant.separator}'")
             decided.append(f"the delimiter is taken to be {shown}")
             file = meant
         if file.skip is None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pgmest.data.csv_header import (
+    Opening,
     check_unique,
     check_widths,
     checked_opening,
@@ -111,37 +113,65 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int, left_out: Counter
     absent = [name for name in wanted or () if name not in opening.names]
     if absent:
         raise DataError.missing_columns(absent, opening.names)
+    pieces, long = _pieces(file, opening, rows, left_out, 0, "error"), False
+    done = 0
+    while True:
+        try:
+            piece = next(pieces, None)
+        except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+            skipped = _check_all_widths(file)
+            if long or not skipped:
+                raise not_a_table(file, first_line(error)) from None
+            left_out.update(skipped)
+            pieces, long = _pieces(file, opening, rows, left_out, done, "skip"), True
+            continue
+        if piece is None:
+            return
+        done += 1
+        yield piece if wanted is None else piece[[name for name in wanted if name in piece]]
+
+
+def _pieces(
+    file: TableFile, opening: Opening, rows: int, left_out: Counter[str], first: int, long: Literal["error", "skip"]
+) -> Iterator[Any]:
+    """Yield the pieces of a text from number `first` on, all columns, without rows that `skip_rows` leaves out.
+
+    Args:
+        file, rows, left_out: as for `read_pieces`.
+        opening: the beginning of the text.
+        first: the number of the piece, from 0.
+        long: what is to be done with a row that has more fields than the header.
+    """
+    import pandas as pd
+
     with file.opened() as handle, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
-        try:
-            pieces = pd.read_csv(
-                handle,
-                sep=file.separator,
-                dtype=object,
-                keep_default_na=False,
-                index_col=False,
-                chunksize=rows,
-                encoding=file.codec,
-                encoding_errors=UNDECODED,  # an error would reveal the record that causes it
-                skipinitialspace=True,
-                skip_blank_lines=len(opening.names) > 1,  # of a single column they are missing values
-                **opening.for_pandas,
-            )
-            checked = False
-            for read in pieces:
-                piece = without_skipped(read, file.skip_rows, left_out) if file.skip_rows else read
-                if not checked and (piece.iloc[:, -1].isin(("", None))).any():  # so pandas fills up a row too short
-                    _check_all_widths(file)
-                    checked = True
-                yield piece if wanted is None else piece[[name for name in wanted if name in piece]]
-        except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
-            _check_all_widths(file)
-            raise not_a_table(file, first_line(error)) from None
+        pieces = pd.read_csv(
+            handle,
+            sep=file.separator,
+            dtype=object,
+            keep_default_na=False,
+            index_col=False,
+            chunksize=rows,
+            encoding=file.codec,
+            encoding_errors=UNDECODED,  # an error would reveal the record that causes it
+            on_bad_lines=long,
+            skipinitialspace=True,
+            skip_blank_lines=len(opening.names) > 1,  # of a single column they are missing values
+            **opening.for_pandas,
+        )
+        checked = False
+        for read in islice(pieces, first, None):
+            piece = without_skipped(read, file.skip_rows, left_out) if file.skip_rows else read
+            if not checked and (piece.iloc[:, -1].isin(("", None))).any():  # so pandas fills up a row too short
+                _check_all_widths(file)
+                checked = True
+            yield piece
 
 
-def _check_all_widths(file: TableFile) -> None:
+def _check_all_widths(file: TableFile) -> Counter[str]:
     with file.opened() as handle:
-        check_widths(file, handle.read(), raw=True)
+        return check_widths(file, handle.read(), raw=True)
 
 
 def column_names(table: Any) -> list[str]:

@@ -6,13 +6,14 @@ import contextlib
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pgmest.data.encoding_guess import wide_encoding
+from pgmest.data.encoding_guess import other_kind, wide_encoding
 from pgmest.data.skipped_rows import first_value, skipping
 from pgmest.data.table_file import DELIMITERS, TableFile
 from pgmest.errors import ArgumentError, FileFormatError, listed, plural
@@ -64,13 +65,16 @@ def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, r
     Raises:
         FileFormatError: the header is invalid, or lacks a wanted column for a reason that can be seen.
     """
+    if kind := other_kind(content):
+        raise FileFormatError(f"{file}: not delimited text, but {kind}.")
+    if file.encoding is None and (wide := wide_encoding(content)):
+        remedy = f"It seems to be {wide}: say --encoding {wide}, or encoding: {wide} in a schema."
+        raise FileFormatError.of(file, "not UTF-8 text.", remedy)
     found = _opening(file, content, raw)
     if found is None:
         raise not_a_table(file, "it is empty")
-    wide = wide_encoding(content) if any("\ufffd" in name or "\0" in name for name in found.names) else None
-    if wide or any("\ufffd" in name for name in found.names):
-        said = f"It seems to be {wide}: say --encoding {wide}, or encoding: {wide} in a schema."
-        raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", said if wide else OTHER_ENCODING)
+    if any("\ufffd" in name for name in found.names):
+        raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", OTHER_ENCODING)
     _check_delimiter(file, content, wanted, found.names)
     check_unique(file, found.names, wanted)
     if wanted is not None and not set(wanted) <= set(found.names):
@@ -78,31 +82,38 @@ def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, r
     return found
 
 
-def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
+def check_widths(file: TableFile, content: bytes, raw: bool = False) -> Counter[str]:
     """Raise for the first row whose number of fields is not the header's.
 
-    A trailing comma is let pass, and so are short rows that the file's `skip_rows` leaves out.
+    A trailing comma is let pass, and so are rows that the file's `skip_rows` leaves out. Of these, those with too many
+    fields are counted, by the text for which; readers of tables cannot read them.
 
     `raw` is for the tables of a schema: no field causes an error there, not even bytes that cannot be decoded.
 
     Raises:
         FileFormatError: there is such a row.
     """
+    long: Counter[str] = Counter()
     with _fields_of_any_length():
         rows = _filled(numbered_rows(file, content, raw), file.skip or 0)
-        first = next(rows)
-        width = len(first[2])
+        width = len(next(rows)[2])
         if file.header_rows == 0:
             width = len(file.names_without_header(width))
         for _, line, fields in islice(rows, max(file.header_rows - 1, 0), None):
-            if len(fields) < width and skipping(file.skip_rows or (), first_value(fields)) is not None:
+            if len(fields) >= width and not any(fields[width:]):
                 continue
-            if len(fields) < width or any(fields[width:]):
+            first = first_value(fields)
+            reason = skipping(file.skip_rows or (), first)
+            if reason is None:
                 problem = f"line {line} has {plural(len(fields), 'field')} where the header has {width}."
-                noted = len(fields) == 1 and not _is_number(fields[0])
                 remedy = "Repair the line; quote fields that hold delimiters or line ends."
-                remedy += " A note below the table may be left out: --skip-rows 'Source:*'." if noted else ""
-                raise FileFormatError.of(file, problem, remedy)
+                noted = (
+                    "" if _is_number(first) else " If it is a note or a total, leave it out: --skip-rows 'Source:*'."
+                )
+                raise FileFormatError.of(file, problem, remedy + noted)
+            if len(fields) > width:
+                long[reason] += 1
+    return long
 
 
 def first_rows(file: TableFile, content: bytes, rows: int) -> list[tuple[int, list[str]]]:
@@ -162,6 +173,9 @@ def check_unique(path: str | Path | TableFile, names: list[str], wanted: list[st
 
 def not_a_table(path: str | Path | TableFile, reason: str) -> FileFormatError:
     """Return the error of a text that is no table."""
+    if unclosed := re.search(r"EOF inside string starting at row (\d+)", reason):
+        problem = f"the quote that opens a field of line {int(unclosed[1]) + 1} is never closed."
+        return FileFormatError.of(path, problem, "Close it; double a quote within a field.")
     remedy = "A table is comma-separated text whose first line names the columns; say --delimiter where it has another."
     return FileFormatError.of(path, f"not a CSV table ({reason}).", remedy)
 

@@ -29,6 +29,19 @@ MARKS = {
 }
 """The marks at the beginning of a file, the longer ones first: that of UTF-16 begins like one of UTF-32."""
 
+KINDS = {
+    b"PK\x03\x04": "a workbook or a zip archive: its name must end in .xlsx or .zip",
+    b"\xd0\xcf\x11\xe0": "an old workbook: save it as .xlsx",
+    b"\x1f\x8b": "compressed: its name must end in .gz",
+    b"PAR1": "a Parquet file: its name must end in .parquet",
+    b"%PDF": "a PDF document: export the table from where it comes",
+    b"{\\rtf": "a text document: export the table from where it comes",
+    b"<html": "a web page: open it in a spreadsheet, and save the table as .csv",
+    b"<!doctype html": "a web page: open it in a spreadsheet, and save the table as .csv",
+    b"<table": "a web page: open it in a spreadsheet, and save the table as .csv",
+}
+"""The bytes, in small letters, with which files begin that are no delimited text, and what they are."""
+
 WESTERN = "cp1252"
 ALIKE = ("cp1250", "cp1254", "iso8859-1", "iso8859-2", "iso8859-9", "iso8859-15")
 """Other encodings of Europe with Latin letters, in which the text must be the same."""
@@ -47,10 +60,18 @@ def guess_encoding(file: TableFile) -> str | None:
     """Return the encoding of a text file that its bytes show; "" where several are possible, and None for UTF-8."""
     with file.opened() as handle:
         start = handle.read(WIDE_BYTES)
+    if other_kind(start):
+        return None
     found = wide_encoding(start)
     if found is not None or is_utf8(file):
         return found
     return WESTERN if _reads_as_western(file) else ""
+
+
+def other_kind(start: bytes) -> str:
+    """Return what a file is that is no text, by its first bytes; "" for a text."""
+    begun = start.lstrip(b"\xef\xbb\xbf \r\n")[:16]
+    return next((kind for mark, kind in KINDS.items() if begun.startswith(mark) or begun.lower().startswith(mark)), "")
 
 
 def wide_encoding(start: bytes) -> str | None:

@@ -1,7 +1,7 @@
-"""The rows below a table in a file that are no records: totals, notes and rows without a value, guessed.
+"""The rows of a file that are no records: totals, notes and rows without a value below a table or within, guessed.
 
-Only drafts and checks guess. A row counts as a total or a note on strong evidence: it is among the last rows, its first
-value is a word that such rows begin with, and no other row looks so.
+Only drafts and checks guess. A row counts as a total or a note on strong evidence: its first value is a word that such
+rows begin with, no record looks so, and it is among the last rows, or lacks what each record has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pgmest.data.csv_header import first_rows, with_stated_delimiter
 from pgmest.data.skipped_rows import ANY_END, first_value, skipping
 from pgmest.data.table_file import TableFile
 from pgmest.data.workbook import last_sheet_rows
+from pgmest.errors import listed
 
 LAST_BYTES = 1 << 16
 """At most this many bytes at the end of a text are looked at."""
@@ -22,6 +23,8 @@ MOST_FOOTERS = 30
 """The largest number of rows below a table."""
 FEWEST_ABOVE = 5
 """The least number of records directly above them that are looked at."""
+NAMED = 8
+"""The most first values that a sentence about such rows names."""
 LONGEST_TEXT = 30
 """The characters of a note from which on its rule has its first words only."""
 
@@ -60,15 +63,30 @@ def skip_rows_of(file: TableFile, first: Sequence[Sequence[str]]) -> tuple[tuple
     rows = [_stripped(row) for row in _last_rows(file, width)]
     below = _rows_below(rows, records, width)
     above = rows[: len(rows) - len(below)]
-    if not below or len(above) < FEWEST_ABOVE or any(len(row) < width for row in above[-FEWEST_ABOVE:]):
+    within = _rows_within([*(row for row in records if row not in below), *above], width)
+    ends = [row for row in above if row not in within][-FEWEST_ABOVE:]
+    if below and (len(ends) < FEWEST_ABOVE or any(len(row) < width for row in ends)):
+        below, within = [], [*within, *below] if within else []
+    left = [*within, *below]
+    kept = [first_value(row) for row in (*above, *records) if row not in left]
+    texts = tuple(dict.fromkeys(_text_of(first_value(row), kept) for row in left))
+    if not left or any(skipping([text for text in texts if text], value) is not None for value in kept):
         return (), ""
-    kept = [first_value(row) for row in (*above, *(row for row in records if row not in below))]
-    texts = tuple(dict.fromkeys(_text_of(first_value(row), kept) for row in below))
-    if any(skipping([text for text in texts if text], value) is not None for value in kept):
-        return (), ""
-    named = ", ".join(f"'{first_value(row)}'" if first_value(row) else "no value" for row in below)
-    which = "the last row is no record" if len(below) == 1 else f"the last {len(below)} rows are no records"
-    return texts, f"{which}, it seems (first value: {named}); each row that begins so is left out by skip_rows"
+    return texts, f"{_said(below, within)}; each row that begins so is left out by skip_rows"
+
+
+def _said(below: Sequence[Sequence[str]], within: Sequence[Sequence[str]]) -> str:
+    """Return which rows are no records, in words."""
+    found = []
+    for rows, one, several in (
+        (within, "a row within the table is no record", "rows within the table are no records"),
+        (below, "the last row is no record", f"the last {len(below)} rows are no records"),
+    ):
+        firsts = dict.fromkeys(f"'{first_value(row)}'" if first_value(row) else "no value" for row in rows)
+        if rows:
+            which = one if len(rows) == 1 else several
+            found.append(f"{which}, it seems (first value: {listed(list(firsts), NAMED)})")
+    return ", and ".join(found)
 
 
 def _stripped(row: Sequence[str]) -> list[str]:
@@ -77,18 +95,42 @@ def _stripped(row: Sequence[str]) -> list[str]:
 
 def _rows_below(rows: Sequence[list[str]], records: Sequence[list[str]], width: int) -> list[list[str]]:
     """Return the last rows that are no records."""
-    whole = [row for row in (*rows, *records) if sum(map(bool, row)) > 1]
+    whole = [row for row in (*rows, *records) if sum(map(bool, row)) > 1 and not _is_ragged(row, width)]
     noted = any(NOTE.fullmatch(first_value(row)) for row in whole)  # as records may begin, with # for example
     found: list[list[str]] = []
     for row in reversed(rows[-MOST_FOOTERS:]):
         first = first_value(row)
         if first and any(first in other for other in (*rows, *records) if other != row):
             break
-        short = len(row) < width or (not noted and NOTE.fullmatch(first) is not None)
-        if first and not _is_total(row) and (sum(map(bool, row)) > 1 or not short):
+        note = not noted and NOTE.fullmatch(first) is not None
+        single = sum(map(bool, row)) <= 1 and (len(row) < width or note)
+        if first and not _is_total(row) and not single and not (note and _is_ragged(row, width)):
             break
         found.insert(0, row)
     return found
+
+
+def _rows_within(rows: Sequence[list[str]], width: int) -> list[list[str]]:
+    """Return the rows among records that are no records.
+
+    A note begins like one and has another number of fields than the header. A row of totals is empty where all rows
+    but those of totals have a value; a single one may be a record that lacks nearly all.
+    """
+    whole = [row for row in rows if not _is_total(row) and not _is_ragged(row, width)]
+    full = [place for place in range(width) if all(row[place] for row in whole)]
+    noted = any(NOTE.fullmatch(first_value(row)) for row in whole)
+    if len(whole) < FEWEST_ABOVE:
+        return []
+    totals = [row for row in rows if _is_total(row) and any(not row[place] for place in full if place < len(row))]
+    ragged = [] if noted else [row for row in rows if _is_ragged(row, width)]
+    notes = [row for row in ragged if NOTE.fullmatch(first_value(row))]
+    found = [*(totals if len(set(map(tuple, totals))) > 1 else []), *notes]
+    return [row for place, row in enumerate(found) if row not in found[:place]]
+
+
+def _is_ragged(row: Sequence[str], width: int) -> bool:
+    """Return whether a row has too few fields for a record, or values in too many."""
+    return len(row) < width or any(row[width:])
 
 
 def _is_total(row: Sequence[str]) -> bool:

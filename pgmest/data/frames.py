@@ -14,7 +14,7 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -288,7 +288,7 @@ def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
             if file.skip_rows:
-                table = _records_only(file.skip_rows, content, options)
+                table = _records_only(file, content, options)
             else:
                 table = pd.read_csv(io.BytesIO(content), **options, **exact_floats(pd))
     except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
@@ -299,13 +299,15 @@ def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
     return table
 
 
-def _records_only(skip_rows: Sequence[str], content: bytes, options: dict[str, Any]) -> Any:
+def _records_only(file: TableFile, content: bytes, options: dict[str, Any]) -> Any:
     """Return the records of a text file, without the rows that `skip_rows` leaves out."""
     import pandas as pd
 
-    as_texts: dict[str, Any] = {**options, "dtype": object, "keep_default_na": False}
+    long = "skip" if check_widths(file, content) else "error"
+    as_texts: dict[str, Any] = {**options, "dtype": object, "keep_default_na": False, "on_bad_lines": long}
     table = pd.read_csv(io.BytesIO(content), **as_texts)
-    kept = without_skipped(table, skip_rows).to_csv(index=False)  # written again, so that columns of numbers are found
+    kept = without_skipped(table, file.skip_rows or ())
+    kept = kept.to_csv(index=False)  # written again, so that columns of numbers are found
     return pd.read_csv(io.StringIO(kept), index_col=False, low_memory=False, **exact_floats(pd))
 
 

@@ -28,6 +28,15 @@ MOST_HEADER_ROWS = 9
 OPTIONS = ("delimiter", "encoding", "sheet", "skip", "header", "skip_rows")
 """The properties of a file that its name does not show, as a schema's `file:` has them."""
 
+CONVERTED = {
+    (".dta",): "read_stata",
+    (".sav", ".zsav", ".por"): "read_spss",
+    (".sas7bdat", ".xpt"): "read_sas",
+    (".feather", ".arrow"): "read_feather",
+    (".json",): "read_json",
+}
+"""The endings of other tables, and the function of pandas that reads them."""
+
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 DELIMITERS = (",", ";", "\t", "|")
 """The delimiters that are tried on the header of a file that lacks the wanted columns."""
@@ -220,6 +229,9 @@ def file_format(path: str | Path | TableFile, formats: tuple[str, ...] = WRITTEN
         remedy += " Save the workbook as .xlsx."
     elif name.endswith(".xlsx"):
         remedy += " Workbooks are read, not written."
+    reader = next((one for endings, one in CONVERTED.items() if name.endswith(endings)), None)
+    if reader is not None:
+        remedy += f" Convert it in Python: pandas.{reader}({name!r}).to_parquet('table.parquet')."
     raise FileFormatError.of(path, "not a kind of table file known here.", remedy)
 
 

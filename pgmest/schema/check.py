@@ -7,6 +7,7 @@ counted from the records without noise, and for their owner only.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,9 +18,11 @@ import numpy as np
 from pgmest._base.html import html_text
 from pgmest._base.printable import on_one_line
 from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
+from pgmest.data.beginning import extent_of
 from pgmest.data.chunked_reader import column_names, read_pieces
-from pgmest.data.frames import collected, lazy_frame
-from pgmest.data.table_file import is_file
+from pgmest.data.frames import ReadingWarning, collected, lazy_frame
+from pgmest.data.names import index_note
+from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, listed, percent_text, plural
 from pgmest.schema.broken import BrokenConstraint, constraints_to_check, count_in_engine
@@ -91,7 +94,7 @@ class TableCheck:
                 f"THE SCHEMA DOES NOT FIT THE TABLE in {listed(short.values(), 8)}: what is made with it says little "
                 "about them, however small the errors of the release look."
             )
-        if self.remarks():
+        if len(self.remarks()) > bool(self.skipped):  # that skip_rows leaves rows out is no fault
             return "The schema fits the table but for what is remarked below."
         return "The schema fits the table."
 
@@ -117,7 +120,7 @@ class TableCheck:
             found.append((f"unit {self.dropped.unit.column}", self.dropped.remark, alarm))
         if self.skipped:
             alarm = sum(self.skipped.values()) >= ALARMING * self.rows
-            found.append(("file skip_rows", f"{_skipped_text(self.skipped)} left out, as no records", alarm))
+            found.append(("file skip_rows", f"{skipped_text(self.skipped)} left out, as no records", alarm))
         if self.weight is not None:
             found += [(f"weight {self.weight.weight.name}", text, alarm) for text, alarm in self.weight.remarks]
         return found
@@ -139,7 +142,8 @@ class TableCheck:
         rows = [tuple(map(on_one_line, (short[name], *cells))) for name, *cells in rows]
         widths = [max(map(width, cells)) for cells in zip(heading, *rows, strict=True)]
         lines = [
-            f"{self.rows:,} rows, {len(self.columns)} columns, {percent_text(self.kept, 1)} of the values as foreseen",
+            f"{plural(self.rows, 'row')}, {plural(len(self.columns), 'column')}, "
+            f"{percent_text(self.kept, 1)} of the values as foreseen",
             self.verdict,
             "",
         ]
@@ -190,7 +194,20 @@ def check(schema: Schema, table: Any) -> TableCheck:
     return TableCheck(checks, left_out, schema.source, tuple(broken), dropped, weight, dict(skipped))
 
 
-def _skipped_text(skipped: Mapping[str, int]) -> str:
+def warn_of_place(table: Any) -> None:
+    """Warn of what a file seems to have, such as titles or totals, that its schema does not say, or of an index."""
+    if isinstance(table, TableFile):
+        found = extent_of(table)
+        if not found.decided or found.file.header == 0:
+            return
+        text = f"{table}: {'; '.join(found.decided)}: so it seems, but the schema does not say so (file:)"
+    else:
+        text = index_note(table)
+    if text:
+        warnings.warn(text, ReadingWarning, stacklevel=3)
+
+
+def skipped_text(skipped: Mapping[str, int]) -> str:
     """Return how many rows `skip_rows` leaves out, and for which texts."""
     named = [f"{count:,} of {text}" if text else f"{count:,} without a value" for text, count in skipped.items()]
     return f"{plural(sum(skipped.values()), 'row')} ({', '.join(named)})"

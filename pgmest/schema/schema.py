@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -12,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pgmest._base.files import read_text
-from pgmest.data.beginning import extent_of, placed_file
+from pgmest.data.beginning import placed_file
 from pgmest.data.dataset import Dataset
-from pgmest.data.frames import ReadingWarning
-from pgmest.data.names import index_note
-from pgmest.data.table_file import READ, TableFile, is_file, table_file
+from pgmest.data.table_file import READ, is_file, table_file
 from pgmest.errors import FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn
 from pgmest.schema.column import SchemaColumn, domain_of
@@ -298,18 +295,11 @@ class Schema:
             DataError: the table has no rows, or lacks a column.
             FileFormatError, ArgumentError: as for `encode`.
         """
-        from pgmest.schema.check import check
+        from pgmest.schema.check import check, warn_of_place
 
         self.check_settled()
         table = self.table_file(table)
-        if isinstance(table, TableFile):
-            found = extent_of(table)
-            if found.decided and found.file.header != 0:
-                said = f"{table}: " + "; ".join(found.decided)
-                text = f"{said}: so it seems, but the schema does not say so (file:)"
-                warnings.warn(text, ReadingWarning, stacklevel=2)
-        elif note := index_note(table):
-            warnings.warn(note, ReadingWarning, stacklevel=2)
+        warn_of_place(table)
         return check(self, table)
 
     def table_file(self, table: Any) -> Any:

@@ -362,7 +362,13 @@ def test_a_parquet_file_has_its_header():
 
 @pytest.mark.parametrize(
     ("name", "delimiter", "shown"),
-    [("t.txt", "\t", "tab"), ("t.dat", ";", ";"), ("t.data", " ", "space"), ("t.txt", "|", "|"), ("t.DAT", ",", "")],
+    [
+        ("t.txt", "\t", "a tab"),
+        ("t.dat", ";", "';'"),
+        ("t.data", " ", "a blank"),
+        ("t.txt", "|", "'|'"),
+        ("t.DAT", ",", ""),
+    ],
 )
 def test_texts_of_any_delimiter(tmp_path, name, delimiter, shown):
     found = beginning_of(written(tmp_path, text_of(PEOPLE, delimiter), name))
@@ -381,7 +387,7 @@ def test_a_file_in_two_bytes_a_character_is_told_its_encoding(tmp_path):
         column_names(tmp_path / "t.txt")
 
 
-@pytest.mark.parametrize(("delimiter", "shown"), [(";", ";"), ("\t", "tab"), ("|", "|")])
+@pytest.mark.parametrize(("delimiter", "shown"), [(";", "';'"), ("\t", "a tab"), ("|", "'|'")])
 @pytest.mark.parametrize("above", ["", "Residents, by town, of 2024\n\n"])
 def test_a_csv_file_with_another_delimiter_is_drafted_without_an_option(tmp_path, delimiter, shown, above):
     rows = [

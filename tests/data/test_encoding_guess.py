@@ -105,4 +105,4 @@ def test_a_stated_encoding_is_not_questioned(tmp_path):
     path.write_bytes(GERMAN.encode("cp1252"))
     found = beginning_of(TableFile(path, encoding="cp1250"))
     assert found.file.encoding == "cp1250"
-    assert found.decided == ("the delimiter is taken to be ;",)
+    assert found.decided == ("the delimiter is taken to be ';'",)

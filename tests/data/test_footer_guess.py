@@ -4,13 +4,16 @@ import csv
 import gzip
 import io
 import warnings
+from collections import Counter
 
 import pandas as pd
 import pytest
 
 from pgmest.data.beginning import extent_of
-from pgmest.data.frames import ReadingWarning
+from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.frames import ReadingWarning, read_frame
 from pgmest.data.table_file import TableFile
+from pgmest.errors import FileFormatError
 from pgmest.schema import Schema, draft
 
 PEOPLE = [[("North", "South", "West")[i % 3], "fm"[i % 2], str(20 + i), f"{100 + 7.5 * i:.2f}"] for i in range(40)]
@@ -40,6 +43,8 @@ def found_below(folder, below, rows=PEOPLE, header=HEADER):
         ([["Total (n = 40)", "", "", "9850"]], ("Total (n = 40)",)),
         ([BLANK, TOTAL, BLANK, ["Source: office", "", "", ""]], ("", "Total", "Source:*")),
         ([TOTAL, ["* early", "", "", ""], ["(1) of residents", "", "", ""]], ("Total", "* early", "(1) of residents")),
+        ([["Source: office, Bonn", " own", " 2024", " table 3", "p. 7", "x"]], ("Source:*",)),  # more fields than names
+        ([TOTAL, ["Note: early", "no", "matter"]], ("Total", "Note:*")),
         ([["Fuente: INE"], ["made by a tool on a rainy day in May"]], ("Fuente:*", "made by a tool on a rainy day*")),
         ([BLANK, BLANK], ("",)),
     ],
@@ -73,6 +78,41 @@ def test_what_other_records_are_called_is_no_total_and_no_note(tmp_path):
     assert found_below(tmp_path, [["#31", "", "", ""]], numbered) is None
     assert found_below(tmp_path, [TOTAL], PEOPLE[:4]) is None  # too few
     assert found_below(tmp_path, [["Total"]], [[row[0]] for row in PEOPLE], ["region"]) is None
+
+
+def test_totals_and_notes_among_records(tmp_path):
+    sums = [["Subtotal", "", "", f"{1000 + i}"] for i in range(4)]
+    rows = [row for i in range(4) for row in (*PEOPLE[10 * i : 10 * i + 10], sums[i])]
+    assert found_below(tmp_path, [TOTAL], rows) == ("Subtotal", "Total")
+    assert "rows within the table are no records, it seems (first value: 'Subtotal'), and the last row" in str(
+        extent_of(TableFile(tmp_path / "t.csv")).decided
+    )
+    note = ["Note: a break in the series, of 2020", " see", " p. 3"]
+    assert found_below(tmp_path, [], [*PEOPLE[:20], note, *PEOPLE[20:]]) == ("Note:*",)
+    whole = ["Note: a break", "f", "20", "100.00"]  # may be a record
+    assert found_below(tmp_path, [], [*PEOPLE[:20], whole, *PEOPLE[20:]]) is None
+    assert found_below(tmp_path, [], [*PEOPLE[:20], note, whole, *PEOPLE[20:]]) is None
+    empty = [["Subtotal", "", f"{200 + i}", f"{1000 + i}"] for i in range(4)]  # where others are
+    assert found_below(tmp_path, [], [[*row[:1], "", row[2], row[3]] for row in PEOPLE] + empty + PEOPLE[:1]) is None
+
+
+@pytest.mark.parametrize("rows", [7, 1000])
+def test_notes_with_more_fields_than_names_are_left_out_and_counted(tmp_path, rows):
+    note = ["Note: a break in the series", " of 2020", " see", " p. 3", "x"]
+    table = [HEADER, *PEOPLE[:20], note, *PEOPLE[20:], TOTAL, note]
+    (tmp_path / "t.csv").write_text(text_of(table), encoding="utf-8")
+    file, left_out = TableFile(tmp_path / "t.csv", skip_rows=["Note:*", "Total"]), Counter()
+    pieces = list(read_pieces(file, rows=rows, left_out=left_out))
+    assert [age for piece in pieces for age in piece["age"].array] == [row[2] for row in PEOPLE]
+    assert left_out == {"Note:*": 2, "Total": 1}
+    assert read_frame(file)["age"].to_list() == [20 + i for i in range(40)]
+    with pytest.raises(FileFormatError, match=r"line 22 has 5 fields where the header has 4.*--skip-rows 'Source:\*'"):
+        list(read_pieces(TableFile(tmp_path / "t.csv", skip_rows=["Total"])))
+    (tmp_path / "t.csv").write_text(text_of([*table, ["North", "f", "1", "2", "3"]]), encoding="utf-8")
+    with pytest.raises(FileFormatError, match="line 45 has 5 fields where the header has 4"):
+        list(read_pieces(file))
+    with pytest.raises(FileFormatError, match="line 45 has 5 fields where the header has 4"):
+        read_frame(file)
 
 
 @pytest.mark.parametrize("kind", ["long", "long.gz", "utf-16", "xlsx", "titles"])

@@ -100,6 +100,7 @@ def test_empty_last_field_is_a_missing_value_and_not_a_short_row(tmp_path):
 # -- files that are not ---------------------------------------------------------------------------------------------
 
 QUOTE_THEM = "Repair the line; quote fields that hold delimiters or line ends."
+WEB_PAGE = "a web page: open it in a spreadsheet, and save the table as .csv."
 NOT_A_TABLE = (
     "A table is comma-separated text whose first line names the columns; say --delimiter where it has another."
 )
@@ -124,7 +125,7 @@ NOT_A_TABLE = (
         ),
         (
             b'a,b\n1,"2\n3,4\n',
-            f"not a CSV table (Error tokenizing data. C error: EOF inside string starting at row 1). {NOT_A_TABLE}",
+            "the quote that opens a field of line 2 is never closed. Close it; double a quote within a field.",
         ),
         (
             b"a,b\n1,\xe9\n",
@@ -132,12 +133,14 @@ NOT_A_TABLE = (
         ),
         (
             "a,b\n1,2\n".encode("utf-16"),
-            f"not UTF-8 text (invalid start byte). {OTHER_ENCODING}",
+            "not UTF-8 text. It seems to be utf-16: say --encoding utf-16, or encoding: utf-16 in a schema.",
         ),
         (
             gzip.compress(b"a,b\n1,2\n", mtime=0),  # the bytes name the test: the same in every worker
-            f"not UTF-8 text (invalid start byte). {OTHER_ENCODING}",
+            "not delimited text, but compressed: its name must end in .gz.",
         ),
+        (b"PK\x03\x04", "not delimited text, but a workbook or a zip archive: its name must end in .xlsx or .zip."),
+        (b"\xef\xbb\xbf\n<HTML>", f"not delimited text, but {WEB_PAGE}"),
         (b"a,b,a\n1,2,3\n", "several columns are named a. Give each column its own name."),
         (
             b"3,0.5\n1,2\n",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.values import Values
 from pgmest.errors import DataError, percent_text, plural
-from pgmest.schema.check import PRIVATE, TableCheck
+from pgmest.schema.check import PRIVATE, TableCheck, skipped_text, warn_of_place
 from pgmest.schema.check import check as check_table
 from pgmest.schema.column_check import ALARMING
 from pgmest.schema.keyed_hash import checked_key, place_within
@@ -42,6 +42,7 @@ class JoinCheck:
         orphans: the rows whose parent is not there.
         doubled: the rows of the root that are left out as another one has their key, or shares keys with their unit.
         sizes: how many rows of the parent have 0, 1, 2, ... rows of the table.
+        skipped: the numbers of rows that the file's `skip_rows` leaves out, by the text for which.
     """
 
     table: str
@@ -52,6 +53,7 @@ class JoinCheck:
     orphans: int
     doubled: int
     sizes: tuple[int, ...]
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def crowded(self) -> int:
@@ -80,13 +82,14 @@ class JoinCheck:
             )
 
     def __str__(self) -> str:
+        skipped = f"; {skipped_text(self.skipped)} left out, as no records" if self.skipped else ""
         if self.parent is None:
-            return f"{self.table}: {plural(self.rows, 'row')}"
+            return f"{self.table}: {plural(self.rows, 'row')}{skipped}"
         total, few = sum(self.sizes), self.sizes[:SHOWN_SIZES]
         shares = [f"{size}: {percent_text(number, total)}" for size, number in enumerate(few) if number]
         more = sum(self.sizes[SHOWN_SIZES:])
         shares += [f"more: {percent_text(more, total)}"] if more else []
-        return f"{self.table} of a row of {self.parent}: {', '.join(shares) or 'none'}"
+        return f"{self.table} of a row of {self.parent}: {', '.join(shares) or 'none'}{skipped}"
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,7 @@ class LinkedCheck:
                 "parents_with_more": join.crowded,
                 "rows_beyond_at_most": join.beyond,
                 "parents_by_size": list(join.sizes),
+                "rows_skipped": dict(join.skipped),
             }
             for name, join in self.joins.items()
         }
@@ -189,6 +193,7 @@ def check(schema: LinkedSchema, tables: Mapping[str, Any]) -> LinkedCheck:
     """Check linked tables by their schema; see `LinkedSchema.check`."""
     checks = {}
     for name, table in tables.items():
+        warn_of_place(table)
         part = schema.parts[name]
         if part.schema.described:
             try:
@@ -200,17 +205,17 @@ def check(schema: LinkedSchema, tables: Mapping[str, Any]) -> LinkedCheck:
     read = read_tables(schema, tables, computed=True)
     uncut = {name: replace(rows, at_most=max(rows.rows, 1)) for name, rows in read.rows.items()}
     found = link_rows(uncut, read.hashes(checked_key(None)))
-    joins = {name: _join(schema, name, found[name]) for name in schema.parts}
+    joins = {name: _join(schema, name, found[name], read.skipped.get(name, {})) for name in schema.parts}
     rules = (*_rules(schema, read, found), *_computed(schema, read, found))
     return LinkedCheck(checks, joins, rules, schema.source)
 
 
-def _join(schema: LinkedSchema, name: str, rows: LinkedRows) -> JoinCheck:
+def _join(schema: LinkedSchema, name: str, rows: LinkedRows, skipped: Mapping[str, int]) -> JoinCheck:
     part = schema.parts[name]
     lost = np.bincount(rows.fates, minlength=DOUBLED + 1).tolist()
     sizes = tuple(np.bincount(rows.sizes).tolist()) if part.parent else ()
     fates = (lost[KEYLESS], lost[ORPHAN], lost[DOUBLED])
-    return JoinCheck(name, part.parent, part.at_most, len(rows.fates), *fates, sizes)
+    return JoinCheck(name, part.parent, part.at_most, len(rows.fates), *fates, sizes, dict(skipped))
 
 
 def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class ReadTables:
         rows: table -> its rows as linking sees them.
         order: table -> the number of each row in the column that orders it; NaN for a missing one.
         texts: the text of each number of the root's keys.
+        skipped: table -> the numbers of rows that `skip_rows` of its file leaves out, by the text for which.
     """
 
     codes: Mapping[str, list[np.ndarray]]
@@ -45,6 +47,7 @@ class ReadTables:
     rows: Mapping[str, TableRows]
     order: Mapping[str, np.ndarray]
     texts: list[str]
+    skipped: Mapping[str, Counter[str]]
 
     def linked(self, key: bytes) -> dict[str, LinkedRows]:
         """Return which rows of each table count, and their parents."""
@@ -99,6 +102,7 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool 
     own: dict[str, list[KeyColumn]] = {}
     above: dict[str, list[KeyColumn]] = {}
     codes, stated, order = {}, {}, {}
+    skipped: dict[str, Counter[str]] = {}
     for name, part in schema.parts.items():
         own[name] = spaces[name].columns(part.key)
         above[name] = spaces[part.parent].columns(part.link) if part.parent else []
@@ -107,7 +111,9 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool 
         if name in tables:
             ordering: list[Values] = []
             also = {part.order: ordering} if part.order is not None else {}
-            codes[name] = _read(part, tables[name], [*own[name], *above[name]], {**stated[name], **also})
+            columns = {**stated[name], **also}
+            skipped[name] = Counter()
+            codes[name] = _read(part, tables[name], [*own[name], *above[name]], columns, skipped[name])
             if part.order in stated[name]:
                 stated[name][part.order] = ordering
             order[name] = _numbers_of(part, ordering)
@@ -121,7 +127,7 @@ def read_tables(schema: LinkedSchema, tables: Mapping[str, Any], computed: bool 
         link = numbers[part.parent][name] if part.parent else None
         keyed = [column.row_keys(held) for column, held in zip(part.schema.columns, codes[name], strict=True)]
         rows[name] = TableRows(part.parent, own_numbers, link, part.at_most, keyed, _wanted(part, codes[name]))
-    return ReadTables(codes, stated, rows, order, texts)
+    return ReadTables(codes, stated, rows, order, texts, skipped)
 
 
 def _numbers_of(part: TableSchema, pieces: list[Values]) -> np.ndarray:
@@ -139,8 +145,14 @@ def _numbers_of(part: TableSchema, pieces: list[Values]) -> np.ndarray:
     return np.concatenate(found)
 
 
-def _read(part: TableSchema, table: Any, keys: list[KeyColumn], stated: Mapping[str, list[Values]]) -> list[np.ndarray]:
-    """Return the codes of a table, whose keys and computed columns are gathered on the way."""
+def _read(
+    part: TableSchema,
+    table: Any,
+    keys: list[KeyColumn],
+    stated: Mapping[str, list[Values]],
+    skipped: Counter[str],
+) -> list[np.ndarray]:
+    """Return the codes of a table, whose keys, computed columns and skipped rows are gathered on the way."""
     columns = part.schema.columns
     sources = dict.fromkeys(source for column in columns for source in column.sources)
     names = list(dict.fromkeys([*sources, *part.keys, *stated]))
@@ -152,14 +164,14 @@ def _read(part: TableSchema, table: Any, keys: list[KeyColumn], stated: Mapping[
             pieces.append(piece[column])
 
     try:
-        return codes_of_pieces(columns, _pieces(table, names), gather)
+        return codes_of_pieces(columns, _pieces(table, names, skipped), gather)
     except DataError as error:
         raise DataError(f"{table if is_file(table) else f'table {part.name!r}'}: {error}") from None
 
 
-def _pieces(table: Any, names: list[str]) -> Iterator[dict[str, Values]]:
+def _pieces(table: Any, names: list[str], skipped: Counter[str]) -> Iterator[dict[str, Values]]:
     if is_file(table):
-        yield from read_pieces(table, names)
+        yield from read_pieces(table, names, left_out=skipped)
         return
     lazy = lazy_frame(table, names)
     yield read_values(table if lazy is None else collected(lazy), names)

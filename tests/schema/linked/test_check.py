@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from pgmest.data.frames import ReadingWarning
 from pgmest.errors import DataError
 from pgmest.schema import LinkedSchema
 
@@ -79,3 +80,23 @@ def test_errors_name_the_table(survey, frames):
         LinkedSchema.parse(
             SURVEY.replace("region: {type: categorical, values: [N", "area: {type: categorical, values: [N")
         ).check(frames)
+
+
+def test_rows_that_are_no_records_are_counted_for_every_table(survey, frames, tmp_path):
+    text = SURVEY.replace("  households:\n", "  households:\n    file: {skip_rows: [Sum]}\n")
+    text = text.replace("  persons:\n", "  persons:\n    file: {skip_rows: ['Note:*']}\n")
+    changed, files = LinkedSchema.parse(text), {name: tmp_path / f"{name}.csv" for name in frames}
+    last = {"households": "Sum" + "," * (frames["households"].shape[1] - 1), "persons": "Note: early" + ",x" * 9}
+    for name, path in files.items():
+        path.write_text(frames[name].to_csv(index=False) + last[name] + "\n")
+    check = changed.check(files)
+    assert {name: join.skipped for name, join in check.joins.items()} == {
+        "households": {"Sum": 1},
+        "persons": {"Note:*": 1},
+    }
+    assert check.checks["persons"].verdict == survey.check(frames).checks["persons"].verdict
+    assert "households: 3 rows; 1 row (1 of Sum) left out, as no records" in str(check)
+    assert check.to_json()["joins"]["persons"]["rows_skipped"] == {"Note:*": 1}
+    files["persons"].write_text(frames["persons"].to_csv(index=False) + "Total,,,\n")
+    with pytest.warns(ReadingWarning, match=r"persons\.csv: the last row is no record.*the schema does not say so"):
+        survey.check({**frames, "persons": files["persons"]})
