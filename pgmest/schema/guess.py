@@ -170,13 +170,17 @@ def _in_texts(name: str, tally: Tally, gaps: bool, amounts: bool) -> Guess | Non
     numbers = numbers_in(tally)
     if numbers is None or (not amounts and numbers.top is None and _are_labels(numbers)):
         return None
+    if numbers.alike and not amounts and are_few(numbers.tally):
+        said = f"{listed_texts(numbers.alike)} ARE LISTED AS TWO VALUES: IF THEY ARE ONE NUMBER, WRITE THEM ALIKE."
+        found = _labels(name, tally, gaps)
+        return replace(found, notes=(*found.notes, said))
     return _numeric(name, numbers, gaps, amounts)
 
 
 def _are_labels(found: Numbers) -> bool:
     """Return whether few numbers such as 1,5 and 20 % are to be listed, as texts: lists of numbers have no notation."""
     many = found.tally.rows >= MORE_ROWS_EACH * found.tally.distinct
-    return bool(found.writing and not found.odd.distinct and many and are_few(found.tally))
+    return bool(not found.plain and not found.odd.distinct and many and are_few(found.tally))
 
 
 # -- dates and numbers ------------------------------------------------------------------------------------------------
@@ -196,7 +200,7 @@ def _dated(dates: Dates, gaps: bool, timed: float = 0.0) -> Guess:
 
 def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
     whole = are_whole(found.tally)
-    if whole and not found.writing:
+    if whole and found.plain:
         dates = compact_dates(found.tally)
         if dates is not None:
             return _with_odd(_dated(dates, gaps), found.odd, "A DATE")
@@ -206,7 +210,7 @@ def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
     marks = sentinels(found.tally)
     tally = found.tally.where(~np.isin(found.tally.values, marks))
     gaps = gaps or bool(marks) or found.odd.distinct > 0
-    plain = not found.writing
+    plain = found.plain
     identifier = identifier_in_numbers(name, tally, gaps or found.measured) if whole and plain else None
     if identifier is not None:
         return Guess.out(identifier)
@@ -222,7 +226,7 @@ def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
         guessed = Guess(tuple(range_lines(tally, found.top)), gaps=gaps)
         doubt = doubtful_sentinel(tally)
         guessed = replace(guessed, notes=(*(_all_differ(tally) if whole else ()), *([doubt] if doubt else [])))
-    lines, notes = (*guessed.lines, *found.writing), (*guessed.notes, *found.notes)
+    lines, notes = (*guessed.lines, *([] if guessed.codes else found.writing)), (*guessed.notes, *found.notes)
     spelled = found.spelled if found.writing else {}  # of plain numbers, all texts of one number are markers
     found_marks = tuple(itertools.chain.from_iterable(spelled.get(mark, (str(mark),)) for mark in marks))
     return _with_odd(replace(guessed, lines=lines, markers=found_marks, notes=notes), found.odd, "A NUMBER")

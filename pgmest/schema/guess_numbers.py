@@ -77,7 +77,8 @@ class Numbers:
         notes: what a draft says about it.
         spelled: the texts of numbers that may mean missing values.
         zeros: texts that mean 0, as in accounts.
-        written: what is around the numbers, and their separator of thousands, as in a schema.
+        written: what is around the numbers, their separator of thousands, and their decimals, as in a schema.
+        alike: numbers of which two texts are codes, it seems, such as 1.1 and 1.10.
     """
 
     tally: Tally
@@ -91,6 +92,12 @@ class Numbers:
     spelled: Mapping[float, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[str, ...] = ()
     written: str = "{}"
+    alike: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Return whether Python reads the texts as they are."""
+        return not (self.ignore or self.zeros) and self.decimal == "." and self.negative == "leading"
 
     @property
     def writing(self) -> list[str]:
@@ -140,7 +147,8 @@ def numbers_in(tally: Tally) -> Numbers | None:
             spelled = _spelled(tally.values[read], short[read].astype(float).to_numpy())
             notes = (f"{listed_texts(tally.values[zero])} COUNTS AS 0, AS IN ACCOUNTS.",) if zeros else ()
             form = written_form(tally.where(read), ignore, decimal)
-            return Numbers(found, odd, ignore, decimal, None, measured, notes, negative, spelled, zeros, form)
+            alike = _alike(tally.values[read]) if not ignore and decimal == "." else ()
+            return Numbers(found, odd, ignore, decimal, None, measured, notes, negative, spelled, zeros, form, alike)
         if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
             return replace(top, negative=negative)
     return None
@@ -149,6 +157,15 @@ def numbers_in(tally: Tally) -> Numbers | None:
 def listed_texts(texts: Iterable[str]) -> str:
     """Return texts in quotes, as a note of a draft lists them."""
     return " AND ".join(map(quoted, texts))
+
+
+def _alike(texts: np.ndarray) -> tuple[str, ...]:
+    """Return the texts that differ in the zeros at their end only, behind other decimals: 1.1 and 1.10, not 1.0."""
+    short: dict[str, list[str]] = {}
+    for text in texts:
+        if re.fullmatch(r"\d+\.\d*[1-9]0*", text):
+            short.setdefault(text.rstrip("0"), []).append(text)
+    return next((tuple(sorted(same)) for same in short.values() if len(same) > 1), ())
 
 
 def _signed(text: Any) -> tuple[Any, str]:

@@ -1,4 +1,4 @@
-"""Guesses about how texts write numbers, for drafts: what is around them, and their separators of thousands."""
+"""Guesses about how texts write numbers, for drafts: what is around them, thousands, and decimals."""
 
 from __future__ import annotations
 
@@ -22,19 +22,24 @@ FORMS = 10_000
 
 
 def written_form(tally: Tally, ignore: Sequence[str], decimal: str) -> str:
-    """Return what nearly all texts of numbers have around them, and their separator of thousands, as in a schema."""
+    """Return how nearly all texts write numbers, as in a schema: what is around them, thousands, and decimals."""
     parts = [(UNSIGNED.fullmatch(text), count) for text, count in zip(tally.values[:FORMS], tally.counts, strict=False)]
     ends: Counter[tuple[str, str]] = Counter()
     grouped: Counter[str] = Counter()
+    places: Counter[int] = Counter()
+    filled = False
     for found, count in parts:
         if found:
             ends[found[1], found[3]] += int(count)
-            whole = found[2].partition(decimal)[0]
+            whole, _, rest = found[2].partition(decimal)
+            places[len(rest) if rest.isdecimal() else 0] += int(count)
+            filled |= len(rest) > 1 and rest.endswith("0")
             if sum(map(str.isdecimal, whole)) > 3:
                 grouped[next((mark for mark in MARKS if mark in whole and mark in ignore), "")] += int(count)
     (before, behind), mark = _commonest(ends) or ("", ""), _commonest(grouped) or ""
-    form = f"{before}{{{mark}}}{behind}"
-    return form if not around(form, ignore) else f"{{{mark}}}"
+    zeros = f"0{decimal}{'0' * _commonest(places)}" if filled and _commonest(places) else ""
+    form = f"{before}{{{mark}{zeros}}}{behind}"
+    return form if not around(form, ignore) else f"{{{mark}{zeros}}}"
 
 
 def _commonest(counted: Counter[Any]) -> Any:

@@ -17,8 +17,8 @@ from pgmest.schema.readings import BLANKS, LIMIT, MINUS, MINUSES, real_of, whole
 WRITING_KEYS = ("ignore", "decimal", "negative", "zeros", "written")
 GROUP_MARKS = (".", ",", " ", "\u00a0", "\u202f", "'", "\u2019")
 """The separators of thousands."""
-PLACE = re.compile(rf"\{{([{''.join(GROUP_MARKS)}]?)\}}")
-"""The place of a number in `written`, with a separator of thousands or without one."""
+PLACE = re.compile(rf"\{{([{''.join(GROUP_MARKS)}]?)(?:0([.,])(0+))?\}}")
+"""The place of a number in `written`: a separator of thousands, the decimal mark and the least decimals, if any."""
 NEGATIVES = ("leading", "trailing", "parentheses", "typographic")
 """The notations of negative numbers: -5, 5-, (5), and with a minus sign or a dash in place of the hyphen."""
 
@@ -32,7 +32,8 @@ class Writing:
         decimal: the decimal mark.
         negative: one of `NEGATIVES`; -5 is read with all of them.
         zeros: texts that mean 0, such as the dash of accounts, after what is left out.
-        written: how numbers are written to text files: "{} kg" with a unit, "${,}" with separators of thousands, too.
+        written: how numbers are written to text files: "{} kg" with a unit, "${,}" with separators of thousands, too,
+            and "{0.00}" with at least two decimals.
     """
 
     ignore: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class Writing:
         if negative == "typographic" and any(minus in sign for minus in MINUSES for sign in ignore):
             fields["ignore"].fail("must not hold dashes, which mark negative numbers; say negative: if they do not.")
         zeros = [_zero(item, ignore) for item in fields["zeros"].items()] if "zeros" in fields else []
-        written = _written(fields["written"], ignore) if "written" in fields else "{}"
+        written = _written(fields["written"], ignore, decimal) if "written" in fields else "{}"
         return cls(tuple(ignore), decimal, negative, tuple(zeros), written)
 
     def plain(self, value: object) -> object:
@@ -89,6 +90,8 @@ class Writing:
         place = PLACE.search(self.written)
         if place and place[1] and whole.isdecimal():
             whole = f"{int(whole):,}".replace(",", place[1])
+        if place and place[3] and whole[:1].isdecimal():
+            point, rest = ".", rest.ljust(len(place[3]), "0")
         text = self.signed(f"{sign}{whole}{self.decimal if point else ''}{rest}")
         return PLACE.sub(lambda _: text, self.written, count=1)
 
@@ -131,13 +134,15 @@ def around(written: str, ignore: Sequence[str]) -> str:
     return rest.strip(BLANKS)
 
 
-def _written(node: SchemaNode, ignore: list[str]) -> str:
+def _written(node: SchemaNode, ignore: list[str], decimal: str) -> str:
     text = node.text()
     place = PLACE.search(text)
     if not place or around(text, ignore):
         node.fail(f"must have {{}} for the number, and nothing around it but what ignore: lists, not {node.shown}.")
     if place[1] and place[1] not in ignore:
         node.fail(f"has the separator of thousands {place[1]!r}, which ignore: must list so that it is read.")
+    if place[2] not in (None, decimal):
+        node.fail(f"has the decimal mark {place[2]!r}, but decimal: says {decimal!r}.")
     return text
 
 

@@ -867,3 +867,12 @@ def test_booleans_are_written_as_the_table_writes_them(tmp_path, texts):
     data = schema.encode(tmp_path / "t.csv")
     schema.decode(data, written=True).to_csv(tmp_path / "s.csv", index=False)
     assert (tmp_path / "s.csv").read_text() == (tmp_path / "t.csv").read_text()
+
+
+def test_codes_that_differ_in_a_last_zero_are_labels():
+    codes = ["1.1", "1.10", "1.2", "1.20", "2.1"] * 20
+    text = draft(pd.DataFrame({"code": codes}))
+    assert 'values: ["1.1", "1.2", "1.10", "1.20", "2.1"]' in text
+    assert '"1.1" AND "1.10" ARE LISTED AS TWO VALUES: IF THEY ARE ONE NUMBER, WRITE THEM ALIKE.' in text
+    assert "values: [1, 1.5, 2]" in draft(pd.DataFrame({"dose": ["1", "1.0", "1.5", "2", "2.0"] * 20}))
+    assert "type: real" in draft(pd.DataFrame({"x": [f"{i / 10}" for i in range(500)] + ["1.10"]}))

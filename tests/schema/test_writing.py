@@ -20,7 +20,8 @@ from pgmest.errors import ArgumentError, SchemaError
 from pgmest.schema import Schema, draft
 from pgmest.schema.grid import Integer, Real
 from pgmest.schema.months import LANGUAGES
-from pgmest.schema.writing import check_writable
+from pgmest.schema.numerals import Writing
+from pgmest.schema.writing import check_writable, number_text
 from tests.every_check import EVERY_CHECK
 from tests.schema import strategies
 
@@ -264,13 +265,18 @@ def test_wrong_notations(column, text):
     ("texts", "form"),
     [
         ([f"{i / 10:.1f} kg".replace(".", ",") for i in range(400, 900)], "{} kg"),
-        ([f"${1234.25 + 777 * i:,.2f}" for i in range(60)], "${,}"),
+        ([f"${1234.25 + 777 * i:,}" for i in range(60)], "${,}"),
         ([f"€ {1234.25 + 777 * i:,.2f}".translate(str.maketrans(",.", ".,")) for i in range(60)], "€ {.}"),
+        ([f"${1234.3 + 777 * i:,.2f}" for i in range(60)], "${,0.00}"),
+        ([f"€ {1234.1 + 777 * i:,.2f}".translate(str.maketrans(",.", ".,")) for i in range(60)], "€ {.0,00}"),
+        ([f"{i / 100:.2f}" for i in range(400, 1900, 5)], "{0.00}"),
+        ([f"{i}.000" for i in range(-200, 700, 3)], "{0.000}"),
+        ([str(i / 100) for i in range(400, 900)], "{}"),  # as Python writes them
         ([f"{7 * i} %" for i in range(200)], "{} %"),
         ([f"{1234 + 777 * i:,} zł".replace(",", " ") for i in range(90)], "{ } zł"),
         ([f"{i}'250" for i in range(10, 300)], "{'}"),
         ([f"({i},250)" if i % 3 else f"{i},250" for i in range(10, 300)], "{,}"),
-        ([f"${i}.50" if i % 2 else f"{i}.50" for i in range(200)], "{}"),  # half of them only
+        ([f"${i}.50" if i % 2 else f"{i}.50" for i in range(200)], "{0.00}"),  # the sign before half of them only
         ([f"{i},250" if i % 2 else f"{i}250" for i in range(10, 300)], "{}"),
     ],
 )
@@ -285,13 +291,23 @@ def test_numbers_are_written_as_the_table_writes_them(tmp_path, texts, form):
     table = schema.decode(data, seed=0, written=True)
     table.to_csv(tmp_path / "s.csv", index=False)
     assert schema.encode(tmp_path / "s.csv") == data
-    before, behind = re.split(r"\{.?\}", form)
+    before, behind = re.split(r"\{.*\}", form)
     assert all(str(text).startswith(before) and str(text).endswith(behind) for text in table["x"])
     if len(form) == 3:
         assert any(form[1] in str(text) for text in table["x"])
+    if places := re.search(r"0([.,])(0+)\}", form):
+        written = [str(text).removesuffix(behind).partition(places[1])[2] for text in table["x"]]
+        assert {len(decimals) for decimals in written} == {len(places[2])}
 
 
-@pytest.mark.parametrize("form", ["kg", "{} lb", "{.} kg", "{}{}", ""])
+def test_decimals_are_filled_up_and_never_cut():
+    writing = Writing(("€", "."), ",", written="{.0,00} €", negative="trailing")
+    texts = [number_text(number, writing) for number in (1234.5, 7, -0.125, 1e-7)]
+    assert texts == ["1.234,50 €", "7,00 €", "0,125- €", "0,0000001 €"]
+    assert number_text(12, Writing(written="{0.0}")) == "12.0"
+
+
+@pytest.mark.parametrize("form", ["kg", "{} lb", "{.} kg", "{}{}", "", "{0,00}", "{0.}", "{,0.00}"])
 def test_what_numbers_are_written_with_must_be_read_again(form):
     with pytest.raises(SchemaError, match="written"):
         Schema.parse(f'columns:\n  x: {{type: real, min: 0, max: 9, bins: 3, ignore: [kg], written: "{form}"}}')
