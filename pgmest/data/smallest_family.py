@@ -1,4 +1,4 @@
-"""Whether rules of linked tables can hold together: the smallest family that keeps all of them.
+"""The smallest family that keeps all rules of linked tables, and the rules that contradict one another.
 
 A family is a row of a parent table with its rows of a child table. Its rows are of finitely many types, so the numbers
 of rows of each type are the unknowns of an integer program: rules about numbers are linear in them, and combinations
@@ -81,7 +81,7 @@ class FamilyLimits:
 
     @cached_property
     def smallest(self) -> tuple[bool, Family | None]:
-        """Whether it is known what the smallest family is, and that family; None if there is none."""
+        """The smallest family, None if there is none, after a flag that says if this is known."""
         if not any(isinstance(rule, CountRule) and rule.least for rule in self.rules):
             return True, Family(np.zeros(len(self.parent), int), np.empty((0, len(self.child)), int))
         return _Program.of(self).solved()
@@ -271,7 +271,7 @@ class _Rows:
         self._parts: list[tuple[list[tuple[np.ndarray, float | np.ndarray]], float, float]] = []
 
     def unknowns(self, number: int) -> np.ndarray:
-        """Return the places of new unknowns, which are 0 or 1 but for those that `least` is told about."""
+        """Return the places of new unknowns, which are 0 or 1 unless `least` counts them."""
         self._number += number
         return np.arange(self._number - number, self._number)
 

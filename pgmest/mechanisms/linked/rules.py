@@ -15,8 +15,8 @@ from pgmest.errors import ArgumentError
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.zeros import Zeros, barred_attributes, barred_cells
 
-SPARE = 50
-"""The number of random families that replace families if all are broken."""
+SPARE, MOST_SPARE = 50, 5000
+"""The number of random families that replace families if all are broken; fewer if they have more children in all."""
 HIGHER, LOWER = 1, 2
 """The marks of the codes of the higher and of the lower children of a rule that compares."""
 
@@ -171,12 +171,17 @@ class FamilyRules:
         broken = np.flatnonzero(self.broken(families))
         draws = generator.integers(1 << 30, size=len(broken))
         rows = families.first, families.sizes, families.parents, children
-        repair_families(broken, draws, *rows, *self.arrays, attributes, codes)
+        numbers = np.zeros(len(self.counted), dtype=np.int64)
+        conflicts = np.zeros((2, len(self.compared), self.allowed.shape[1]), dtype=np.int64)
+        repair_families(broken, draws, *rows, *self.arrays, attributes, codes, numbers, conflicts)
         return Families(families.layout, families.parents, children)
 
     def _fewest(self, layout: Layout, generator: np.random.Generator) -> Families:
         """Return families of the fewest random children that keep the rules; broken ones if none were found."""
-        size, enough = 0, min(layout.at_most, int(self.limits[:, 0].sum()))
+        if self.smallest is None:
+            size, enough = 0, min(layout.at_most, int(self.limits[:, 0].sum()))
+        else:
+            size = enough = len(self.smallest.children)
         made = self.changed(_random_families(layout, size, generator), generator)
         while size < enough and self.broken(made).all():
             size += 1
@@ -198,9 +203,10 @@ class FamilyRules:
 
 def _random_families(layout: Layout, size: int, generator: np.random.Generator) -> Families:
     """Return a few families with this many random children each."""
-    parents = np.zeros((SPARE, len(layout.parents)), dtype=np.int64)
+    spare = max(1, min(SPARE, MOST_SPARE // max(1, size)))
+    parents = np.zeros((spare, len(layout.parents)), dtype=np.int64)
     parents[:, -1] = size
-    children = [generator.integers(number, size=SPARE * size) for number in layout.child.shape]
+    children = [generator.integers(number, size=spare * size) for number in layout.child.shape]
     return Families(layout, parents, np.stack(children, axis=1))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pgmest._base.compiled import compiled, inlined
 from pgmest.mechanisms.linked.pair_kernels import partner, partners
 from pgmest.mechanisms.linked.pairing import MOST_COUNTED
-from pgmest.mechanisms.linked.rule_kernels import violations
+from pgmest.mechanisms.linked.rule_kernels import violations_beside
 
 FIRST, STEP, OTHER_STEP = range(3)
 """The columns of `places`."""
@@ -279,7 +279,7 @@ def exchange_children(
             continue
         before = 0
         if ruled:
-            before = violations(g, *rows, *rules) + violations(f, *rows, *rules)
+            before = violations_beside(g, i, *rows, *rules) + violations_beside(f, j, *rows, *rules)
         change = move_child(i, j, -1.0, g, f, *rows, *tables, True)
         change += move_child(j, i, -1.0, f, g, *rows, *tables, True)
         _exchange(children, i, j)
@@ -287,7 +287,7 @@ def exchange_children(
         change += move_child(j, i, 1.0, f, g, *rows, *tables, True)
         worse = not change < -1e-12
         if ruled and not worse:
-            worse = violations(g, *rows, *rules) + violations(f, *rows, *rules) > before
+            worse = violations_beside(g, i, *rows, *rules) + violations_beside(f, j, *rows, *rules) > before
         if worse:
             move_child(i, j, -1.0, g, f, *rows, *tables, True)
             move_child(j, i, -1.0, f, g, *rows, *tables, True)
@@ -394,12 +394,12 @@ def change_codes(
                                 costs[w] += 4 * weights[cell] * share * (off[cell] + 2 * same * share + share)
             best, broken = code, 0
             if ruled[a]:
-                broken = violations(g, *rows, *rules)
+                broken = violations_beside(g, i, *rows, *rules)
             for w in range(number):
                 if costs[w] < costs[best] - 1e-12:
                     if ruled[a]:
                         children[i, a] = w
-                        if violations(g, *rows, *rules) > broken:
+                        if violations_beside(g, i, *rows, *rules) > broken:
                             continue
                     best = w
             children[i, a] = best
