@@ -77,8 +77,8 @@ class ReplayedPublicWeights(PublicRecords):
         fractions = np.bincount(cells, self._p, minlength=domain.size()).reshape(domain.shape)
         residual = measurement.values.reshape(-1) - total * measurement.answer(Factor(domain, fractions))
         curvature = max(1.0, float(np.max(measurement.weighted_column_squares(1.0))))
-        exponents = measurement.transpose(residual, domain).reshape(-1) / (2 * total * curvature)
-        self._p = self._p * np.exp(exponents - exponents.max())[cells]
+        exponents = (measurement.transpose(residual, domain).reshape(-1) / (2 * total * curvature))[cells]
+        self._p = self._p * np.exp(np.minimum(exponents - exponents[self._p > 0].max(), 0.0))
         self._p /= self._p.sum()
 
 

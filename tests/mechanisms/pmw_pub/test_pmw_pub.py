@@ -121,3 +121,13 @@ def test_errors_come_before_anything_is_spent():
     for parameters in ({"estimator": "mw"}, {"replays": 0}, {"rounds": 0}, {"measuring_share": 1.0}, {"public": None}):
         with pytest.raises(ArgumentError, match=next(iter(parameters)) if "public" not in parameters else "Dataset"):
             PMWPub(**{"public": DATA, "epsilon": 1.0, "delta": 0, **parameters})
+
+
+def test_answers_with_noise_far_larger_than_the_counts_leave_public_records_their_weights():
+    """The largest factors may be those of cells without public records, beside which all others are 0."""
+    few = pg.Dataset.from_codes(PUBLIC.codes[:40], PUBLIC.domain)
+    for seed in range(4):
+        mechanism = PMWPub(public=few, epsilon=1e-3, delta=1e-9, backend="simulation")
+        model = mechanism.fit(PUBLIC.take(slice(0, 50)), seed=seed, progress=False).model
+        assert np.isfinite(model.project("age").values).all()
+        assert model.project("age").values.sum() == pytest.approx(model.total)
