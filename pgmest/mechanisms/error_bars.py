@@ -17,8 +17,10 @@ from pgmest.solvers.total import estimate_total
 
 
 def with_known_errors(model: Any, curator: Curator) -> Any:
-    """Return a model of another kind, which then knows the noisy answers of the curator."""
-    if isinstance(model, ModelBase) and model.known_errors is None and curator.measurements:
+    """Return a model of another kind, which then knows the curator's noisy answers unless it has no error bars."""
+    if not isinstance(model, ModelBase) or model.no_error_bars:
+        return model
+    if model.known_errors is None and curator.measurements:
         measurements = tuple(m for m in curator.measurements if set(m.clique) <= set(model.domain))
         stddev = _total_stddev(measurements, curator)
         model.knows(KnownErrors(measurements, stddev, records=model.counted, selections=curator.selections))
@@ -44,6 +46,8 @@ def with_refit(model: Any, curator: Curator) -> Any:
     """
     if not isinstance(model, Model):
         return with_known_errors(model, curator)
+    if model.no_error_bars:
+        return model
     if curator.selections:
         model = dataclasses.replace(model, selections=curator.selections)
     if model.refit is not None or not curator.measurements:

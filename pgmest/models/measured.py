@@ -122,7 +122,7 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
     """
     known = model.known_errors
     if known is None or not known.measurements:
-        return {}, {}
+        return ({"no_error_bars": model.no_error_bars} if model.no_error_bars else {}), {}
     if not all(measurement.noise in NOISES for measurement in known.measurements):
         return {"no_error_bars": "some of its answers are intervals, which model files cannot hold yet"}, {}
     described = described_measurements(known.measurements)

@@ -92,7 +92,7 @@ def estimated_from(
         ArgumentError: the kind of model has none, or this model has lost them; the message says which call gives one.
     """
     refit, measurements = getattr(model, "refit", None), getattr(model, "measurements", None)
-    if refit is not None and measurements is not None:
+    if refit is not None and measurements is not None and (measurements or not model.no_error_bars):
         return refit, measurements
     kind = type(model).__name__
     if not hasattr(model, "refit"):

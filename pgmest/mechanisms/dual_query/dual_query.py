@@ -141,7 +141,9 @@ class DualQuery(Mechanism):
         details = {"steps": made, "planned_steps": steps, "eta": eta, "samples": self.samples}
         transcript = game.transcript()
         details |= {"exact_records": exact, "greedy_records": made - exact, "transcript": transcript}
-        return Outcome(self._estimate(transcript, curator.structural_zeros, curator.invariants), details)
+        model = self._estimate(transcript, curator.structural_zeros, curator.invariants)
+        model.without_error_bars("DualQuery publishes queries and records, and no noisy answers")
+        return Outcome(model, details)
 
     def schedule(self, budget: Budget, total: float, moved: float = 1) -> tuple[int, float]:
         """Return the number of steps and the learning rate that spend exactly this budget.

@@ -203,3 +203,16 @@ def test_an_audit_does_not_contradict_the_ledger_and_catches_a_rate_too_high(mon
 
     monkeypatch.setattr(Curator, "draw", understated)
     assert audit(run, HERE, THERE, statistic=fitting, trials=TRIALS, threshold=0.0).epsilon > 3.0
+
+
+@pytest.mark.parametrize("estimator", ["pgm", "original"])
+def test_it_has_no_intervals_and_says_why_also_from_a_file(estimator, tmp_path):
+    data = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 2, (300, 3)), pg.Domain({"a": 2, "b": 2, "c": 2}))
+    result = DualQuery(epsilon=1.0, delta=1e-9, backend="simulation", estimator=estimator).fit(
+        data, seed=0, progress=False
+    )
+    result.model.save(tmp_path / "model.npz")
+    for asked in (result, result.model, pg.load(tmp_path / "model.npz")):
+        for call in (lambda one: one.interval("a"), lambda one: one.uncertainty("a"), lambda one: one.sample_tables(3)):
+            with pytest.raises(ArgumentError, match=r"DualQuery publishes .* no noisy answers"):
+                call(asked)
