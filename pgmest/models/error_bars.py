@@ -121,7 +121,12 @@ def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any) -> boo
     if not model.total or any(m.noise == BETWEEN or float(np.min(m.stddev)) <= EXACT_STDDEV for m in measurements):
         return True
     measured = {name for measurement in measurements for name in measurement.clique}
-    return not set(attributes_read(model, query, clique, None)) <= measured
+    return not _with_several_codes(model, attributes_read(model, query, clique, None)) <= measured
+
+
+def _with_several_codes(model: ModelBase | Refittable, names: Iterable[str]) -> set[str]:
+    """Return the attributes that have several codes; all records have the code of the others, measured or not."""
+    return {name for name in names if model.domain[name] > 1}
 
 
 def _is_identified(model: Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
@@ -134,15 +139,17 @@ def _is_identified(model: Refittable, query: Any, clique: Any, given: Mapping[st
     from pgmest.models.posterior.strength import FEWEST_CLIQUES, is_table
 
     _, measurements = estimated_from(model, "intervals")
-    wanted = {*attributes_read(model, query, clique, None), *(given or ())}
+    wanted = _with_several_codes(model, (*attributes_read(model, query, clique, None), *(given or ())))
     whole = {frozenset(m.clique) for m in measurements}
     tables = {frozenset(m.clique) for m in measurements if is_table(m)}
     known = wanted <= frozenset().union(*whole)
     if any(wanted <= one for one in whole) or (known and len(tables) >= FEWEST_CLIQUES):
         return True
     if callable(query):
+        names = ", ".join(sorted(wanted))
+        unknown = f"how {names} depend on each other" if len(wanted) > 1 else f"how many records have which {names}"
         raise ArgumentError(
-            f"the measurements do not tell how {', '.join(sorted(wanted))} depend on each other, and there are no "
-            'bounds of functions: ask for the bounds of a marginal, or choose kind="posterior" and what it assumes.'
+            f"the measurements do not tell {unknown}, and there are no bounds of functions: ask for the bounds of a "
+            'marginal, or choose kind="errors" or "posterior" and what these assume.'
         )
     return False

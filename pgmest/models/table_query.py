@@ -14,6 +14,9 @@ from pgmest.queries.levels import level_kron, named_levels, without_levels
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
+MOST_COEFFICIENTS = 5_000_000
+"""Matrices with more coefficients are not read to find out whether these are whole numbers."""
+
 
 def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None = None) -> Factor:
     """Return the answer of `Model.answer` from the marginal on exactly the attributes that the query reads.
@@ -103,6 +106,30 @@ def weights_of(query: Any, clique: Iterable[str] | str | None, domain: Domain, r
         found[place] = reading.transpose(unit).reshape(-1)
         unit[row] = 0.0
     return found
+
+
+def has_whole_coefficients(query: Any, clique: Iterable[str] | str | None) -> bool:
+    """Return whether the answers are counts, or sums and differences of counts, so that they are whole numbers.
+
+    Args:
+        query, clique: as for `answer_table`, or attributes, for their cells.
+    """
+    query, clique = _query_and_clique(query, clique)
+    if query is None or (clique is None and is_names(query)):
+        return True
+    if isinstance(query, Kron):
+        return all(map(_is_whole, query.matrices))
+    if callable(query) and not isinstance(query, LinearQuery):
+        return False
+    one_row = not isinstance(query, LinearQuery) and np.ndim(query) == 1
+    return _is_whole(as_query([query] if one_row else query))
+
+
+def _is_whole(query: LinearQuery) -> bool:
+    if query.rows * query.cells > MOST_COEFFICIENTS:
+        return False
+    matrix = np.asarray(query.matrix())
+    return np.array_equal(matrix, np.rint(matrix))
 
 
 def on_attributes(domain: Domain, query: Any, clique: Any) -> tuple[Any, Any]:

@@ -63,3 +63,68 @@ def test_other_kinds_say_which_call_gives_intervals(name):
             pg.interval(other, "a")
     with pytest.raises(ArgumentError, match=f"a {type(other).__name__} has no intervals: .*{remedy}"):
         other.interval("a", kind="noise")
+
+
+class TestAttributesOfOneCode:
+    """All records have that code, whether or not an answer is about it."""
+
+    DOMAIN = pg.Domain({"a": 2, "one": 1, "b": 3})
+
+    def test_they_leave_the_interval_of_others_as_it_is(self):
+        model = pg.estimate(MEASURED, self.DOMAIN)
+        with_it, without = model.interval(("a", "one", "b")), model.interval(("a", "b"))
+        assert (with_it.kind, without.kind) == ("errors", "errors")
+        np.testing.assert_allclose(with_it.high.values[:, 0], without.high.values, rtol=0.3)
+        alone, total = model.interval("one"), model.interval(())
+        assert alone.width.values[0] == pytest.approx(float(total.width.values), rel=0.1)
+
+    def test_functions_may_read_them(self):
+        model = pg.estimate(MEASURED, self.DOMAIN)
+        found = model.interval(lambda table: table.values[0, 0], clique=("one", "b"))
+        assert found.kind == "errors"
+
+    def test_with_exact_answers_they_need_no_bounds(self):
+        exact = pg.LinearMeasurement.exact([60.0, 40.0], "a")
+        model = pg.estimate([*MEASURED, exact], self.DOMAIN)
+        assert model.interval(("one", "b")).kind == model.interval("b").kind == "posterior"
+
+
+def test_an_unmeasured_attribute_is_named_when_a_function_has_no_bounds():
+    model = pg.estimate([pg.LinearMeasurement([60.0, 40.0], "a", 2.0)], DOMAIN)
+    message = 'do not tell how many records have which b, .*choose kind="errors" or "posterior"'
+    with pytest.raises(ArgumentError, match=message):
+        model.interval(lambda table: table.values[0] / table.values.sum(), clique="b")
+    with pytest.raises(ArgumentError, match="how a, b depend on each other"):
+        model.interval(lambda one: one.conditional("b", "a"))
+    assert model.interval(lambda table: table.values[0], clique="b", kind="errors").kind == "errors"
+
+
+@pytest.fixture(scope="module")
+def with_exact() -> pg.Model:
+    return pg.estimate([*MEASURED, pg.LinearMeasurement.exact([60.0, 40.0], "a")], DOMAIN)
+
+
+class TestEndsOfSums:
+    """Credible intervals of counts, their sums and differences have whole ends; proven ends are not negative."""
+
+    def test_a_marginal_is_a_kron_and_a_matrix(self, with_exact):
+        model, kind = with_exact, "posterior"
+        asked = model.interval(("a", "b"), kind=kind)
+        kron = pg.Kron({"a": pg.queries.identity(2), "b": pg.queries.identity(3)})
+        for other in (model.interval(kron, kind=kind), model.interval(np.eye(6), clique=("a", "b"), kind=kind)):
+            np.testing.assert_allclose(other.low.values.ravel(), asked.low.values.ravel(), atol=1e-6)
+            np.testing.assert_allclose(other.high.values.ravel(), asked.high.values.ravel(), atol=1e-6)
+
+    def test_sums_and_differences_are_whole_and_others_are_not(self, with_exact):
+        model, kind = with_exact, "posterior"
+        for matrix in ([[1, 1, 0]], [[1, -1, 0]]):
+            found = model.interval(pg.Kron({"b": matrix}), kind=kind)
+            assert all(float(end.values[0]).is_integer() for end in found)
+        half = model.interval(pg.Kron({"b": [[0.3, 0.3, 0]]}), kind=kind)
+        assert not all(float(end.values[0]).is_integer() for end in half)
+
+    def test_sums_are_not_negative_but_differences_may_be(self):
+        model = pg.estimate([pg.LinearMeasurement([3.0, 2.0], "a", 5.0)], DOMAIN)
+        for query in (pg.Kron({"a": [[1, 1]]}), pg.Kron({"b": [[0.5, 0, 0]]})):
+            assert model.interval(query, kind="bounds").low.values[0] == 0.0
+        assert model.interval(pg.Kron({"b": [[1, -1, 0]]}), kind="bounds").low.values[0] < 0

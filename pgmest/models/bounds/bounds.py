@@ -107,6 +107,7 @@ class TableBounds:
         low, top = ends[: len(ends) // 2], -ends[len(ends) // 2 :]
         if counts:
             low, top = _whole(low, top)
+        low = np.where(_have_negative(cells), low, np.maximum(low, 0.0))
         axes = Domain(shape)
         below, above = (Factor(axes, end.reshape(axes.shape)) for end in (low, top))
         return Interval(below, above, self.level, "bounds", basis="tables")
@@ -190,6 +191,12 @@ def _given_cells(domain: Domain, names: Clique, evidence: Mapping[str, int]) -> 
     return sparse.csr_array((np.ones(count), (np.arange(count), columns)), shape=(count, count * codes))
 
 
+def _have_negative(rows: sparse.csr_array) -> np.ndarray:
+    """Return which rows have negative numbers."""
+    places = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.bincount(places, rows.data < 0, rows.shape[0]) > 0
+
+
 def _whole(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Move the ends inwards to whole numbers.
 
@@ -197,7 +204,7 @@ def _whole(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     inner, outer = np.ceil(low - WHOLE), np.floor(high + WHOLE)
     whole = inner <= outer
-    return np.where(whole, np.maximum(inner, 0.0), np.maximum(low, 0.0)), np.where(whole, outer, high)
+    return np.where(whole, inner, low), np.where(whole, outer, high)
 
 
 def bounds_of(

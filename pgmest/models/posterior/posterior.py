@@ -25,7 +25,14 @@ from pgmest.models.posterior.report import BAD_R_HAT, GOOD_R_HAT, PosteriorRepor
 from pgmest.models.posterior.strength import Strengths
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.refittable import AnsweringModel, MakeModel
-from pgmest.models.table_query import answer_table, attributes_of, is_names, on_attributes, weights_of
+from pgmest.models.table_query import (
+    answer_table,
+    attributes_of,
+    has_whole_coefficients,
+    is_names,
+    on_attributes,
+    weights_of,
+)
 from pgmest.models.uncertainty import ask
 from pgmest.queries.levels import with_given_levels
 from pgmest.sampling.facts import exact_facts
@@ -167,8 +174,9 @@ class Posterior:
             domain, tables = self._draws.marginals(names)
             answers = self._answered(tables, domain, query, clique, about == "population")
         else:
-            tables = self._draws.around(names, given or {}, about, np.random.default_rng(self.seed))
-            answers = [answer_table(table, query, clique) for table in tables]
+            ordered = self.domain.ordered(names)  # so that the draws do not depend on the order
+            tables = self._draws.around(ordered, given or {}, about, np.random.default_rng(self.seed))
+            answers = [answer_table(table.project(names), query, clique) for table in tables]
         return answers[0].domain, np.stack([answer.values for answer in answers])
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
@@ -197,8 +205,9 @@ class Posterior:
         as unbiased answers leave room for such errors (`pgmest.models.posterior.common_error`). Therefore sums of many
         small cells are as certain as the noise allows, and no more.
 
-        Marginals of the table itself are whole numbers, so their ends are rounded outwards. Answers that exact
-        measurements determine have ends of distance zero.
+        Counts of the table itself, their sums and their differences are whole numbers, so that ends of marginals and
+        of linear queries with whole coefficients are rounded outwards. Answers that exact measurements determine have
+        ends of distance zero.
 
         Args:
             level: the posterior probability inside.
@@ -219,7 +228,7 @@ class Posterior:
         if basis == "measured":
             values = self._with_common_error(values, query, clique, given or {}, about)
         low, high = np.quantile(values, (0.5 - 0.5 * level, 0.5 + 0.5 * level), axis=0)
-        if about == "table" and clique is None and is_names(query):
+        if about == "table" and has_whole_coefficients(query, clique):
             low, high = _whole_ends(low, high, CERTAIN * self.total)
         return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about, basis)
 
