@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from pgmest.errors import ArgumentError, count_text
+from pgmest.errors import ArgumentError, PgmestError, QueryError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.errors.class_errors import ClassErrorModel, classes_of
 from pgmest.models.errors.error_model import FEWEST, MOST_NUMBERS, ErrorModel
 from pgmest.models.errors.plausible_tables import without_negative_counts
+from pgmest.models.errors.possible_values import possible_values
 from pgmest.models.intervals import Interval
 from pgmest.models.model_function import attributes_read, function_of_table
 from pgmest.models.protocol import EstimatedModel
@@ -49,9 +50,12 @@ class DrawnAnswers:
 
     Attributes:
         answer: the model's answer.
-        errors: the draws' differences from it, shape (draws, *answer.shape).
+        errors: the draws' differences from it, or from the middle of their own values where the model has no answer,
+            shape (draws, *answer.shape); NaN for an answer that no draw has.
         linear: whether the answer is a linear function of the table.
-        least: 0 for answers that cannot be negative, else minus infinity.
+        least: the least value that is possible: 0 for counts; minus infinity where it is not known.
+        most: the largest value that is possible; infinity where it is not known.
+        middle: what the errors are differences from; None for the answer.
         noise: the standard error by noise alone of an answer that is not linear, as far as that is linear in the noise;
             None for other answers.
         basis: "measured" if one noisy table has all attributes, else "dependence".
@@ -60,9 +64,11 @@ class DrawnAnswers:
     answer: Factor
     errors: np.ndarray
     linear: bool
-    least: float
+    least: float | np.ndarray
     basis: str
     noise: np.ndarray | None = None
+    most: float | np.ndarray = np.inf
+    middle: np.ndarray | None = None
 
     def stddev(self) -> Factor:
         """Return the root-mean-square error."""
@@ -76,16 +82,17 @@ class DrawnAnswers:
         as large as the counts, few draws are as uneven as true tables may be.
         """
         z = NormalDist().inv_cdf(0.5 + level / 2)
-        reach = z * self.stddev().values
-        low, high = self.answer.values - reach, self.answer.values + reach
+        reach, middle = z * self.stddev().values, self.answer.values if self.middle is None else self.middle
+        low, high = middle - reach, middle + reach
         if not self.linear:
-            ends = np.quantile(self.errors, [0.5 - level / 2, 0.5 + level / 2], axis=0) + self.answer.values
+            ends = np.quantile(self.errors, [0.5 - level / 2, 0.5 + level / 2], axis=0) + middle
             low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         if self.noise is not None:
             least, most = self.errors.min(axis=0), self.errors.max(axis=0)
-            low = np.minimum(low, self.answer.values + np.maximum(-z * self.noise, least))
-            high = np.maximum(high, self.answer.values + np.minimum(z * self.noise, most))
-        low = np.minimum(np.maximum(low, self.least), self.answer.values)
+            low = np.minimum(low, middle + np.maximum(-z * self.noise, least))
+            high = np.maximum(high, middle + np.minimum(z * self.noise, most))
+        low = np.fmin(np.fmax(low, self.least), middle)
+        high = np.fmax(np.fmin(high, self.most), middle)
         ends = [Factor.owning(self.answer.domain, end) for end in (low, high)]
         return Interval(ends[0], ends[1], level, "errors", about, self.basis)
 
@@ -115,7 +122,8 @@ def drawn_answers(
     Raises:
         ArgumentError: the model has no known errors, the query is a function of a model that reads more than marginals
             and answers, or the table is too large.
-        QueryError, UnknownAttributeError, ...: as for `Model.answer`.
+        QueryError: the query does not fit, or is a function that fails for a drawn table.
+        UnknownAttributeError, ...: as for `Model.answer`.
     """
     errors = error_model_of(model)
     domain = model.domain
@@ -141,23 +149,74 @@ def drawn_answers(
     known = errors.is_measured(whole)
 
     def answered(counts: np.ndarray) -> Factor:
-        part = view.factor(domain, counts)
+        return answered_part(view.parts(counts[None])[0])
+
+    def answered_part(counts: np.ndarray) -> Factor:
+        part = Factor.owning(domain.project(names), counts)
         if function and clique is None:
             return function_of_table(cast("Callable[[Any], Any]", query), domain, part)
         return answer_table(part, query, clique)
 
-    answer, noise = answered(table), None
-    if function:
-        count = min(NOISE_DRAWS, len(drawn))
+    basis = "measured" if known else "dependence"
+    if not function:
+        differences = answer_tables(view.parts(drawn), domain.project(names), query, clique)
+        least = 0.0 if _nonnegative(query) else -np.inf
+        return DrawnAnswers(answered(table), differences, True, least, basis)
+    with np.errstate(divide="ignore", invalid="ignore"):  # tables without records of a group have no mean of it
+        answer, count = answered(table), min(NOISE_DRAWS, len(drawn))
         noise = _by_noise(answered, table, errors.draws(whole, count, np.random.default_rng(key), hidden=False))
         batches = np.array_split(drawn, max(1, drawn.size // MOST_NUMBERS))
         tables = (one for batch in batches for one in without_negative_counts(table + batch))
-        differences = np.stack([answered(one).values for one in tables]) - answer.values
-    else:
-        differences = answer_tables(view.parts(drawn), domain.project(names), query, clique)
-    differences = np.where(np.isfinite(differences), differences, 0.0)
-    least = 0.0 if not function and _nonnegative(query) else -np.inf
-    return DrawnAnswers(answer, differences, not function, least, "measured" if known else "dependence", noise)
+        values = _finite(np.stack([_drawn_value(answered, one) for one in tables]))
+    middle = np.where(np.isfinite(answer.values), answer.values, np.mean(values, axis=0))
+    totals = _plausible_totals(table, drawn, bool(evidence))
+    possible = view.parts(errors.tables.possible(whole)[None])[0]
+    least, most = possible_values(lambda counts: answered_part(counts).values, possible, totals, seed)
+    least, most = np.fmin(least, values.min(axis=0)), np.fmax(most, values.max(axis=0))
+    return DrawnAnswers(answer, values - middle, False, least, basis, noise, most, middle)
+
+
+def _drawn_value(answered: Callable[[np.ndarray], Factor], table: np.ndarray) -> np.ndarray:
+    """Return the value of the user's function for a drawn table.
+
+    Raises:
+        QueryError: it has none.
+    """
+    try:
+        return answered(table).values
+    except PgmestError:
+        raise
+    except Exception as error:
+        raise QueryError(
+            f"the function fails for some tables that are as plausible as the model's ({type(error).__name__}: "
+            f"{error}): let it return NaN where it has no value, such as a mean of no records."
+        ) from error
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Return values of draws in which those of draws without one are replaced by those of others.
+
+    Args:
+        values: the values, shape (draws, ...); those that no draw has become NaN.
+    """
+    flat = np.where(np.isfinite(values), values, np.nan).reshape(len(values), -1)
+    for place in np.flatnonzero(np.isnan(flat).any(axis=0)):
+        found = flat[~np.isnan(flat[:, place]), place]
+        flat[:, place] = np.resize(found, len(flat)) if len(found) else np.nan
+    return flat.reshape(values.shape)
+
+
+def _plausible_totals(table: np.ndarray, drawn: np.ndarray, part: bool) -> tuple[float, float]:
+    """Return the least and the largest number of records of a table that its drawn errors make plausible, and beyond.
+
+    Args:
+        table: the model's table.
+        drawn: its drawn errors.
+        part: whether the question is about some of its records only, and may be about none.
+    """
+    totals = float(table.sum()) + drawn.reshape(len(drawn), -1).sum(axis=1)
+    low, high = float(totals.min()), float(totals.max())
+    return 0.0 if part else max(2 * low - high, 0.0), max(2 * high - low, 0.0)
 
 
 def _by_noise(answered: Callable[[np.ndarray], Factor], table: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -170,7 +229,8 @@ def _by_noise(answered: Callable[[np.ndarray], Factor], table: np.ndarray, noise
     base = table + step * spare
     before = answered(base).values
     slopes = np.stack([answered(base + step * one).values - before for one in noise]) / max(step, LEAST)
-    return np.sqrt(np.mean(np.square(np.where(np.isfinite(slopes), slopes, 0.0)), axis=0))
+    squares = np.where(np.isfinite(slopes), np.square(slopes), 0.0).sum(axis=0)
+    return np.sqrt(squares / np.maximum(np.isfinite(slopes).sum(axis=0), 1))
 
 
 def _level_of(domain: Domain, name: str, matrix: Any) -> np.ndarray | None:
@@ -215,7 +275,7 @@ def no_known_errors(model: ModelBase) -> ArgumentError:
             "measurements: ask the model before, with given=."
         )
     reason = model.no_error_bars or "it does not know the noisy answers that it was made from"
-    remedy = f"{model.refittable_by} or a mechanism" if model.refittable_by else "pgmest.estimate or a mechanism"
+    remedy = f"{model.refittable_by or 'pgmest.estimate'} or {'another' if model.no_error_bars else 'a'} mechanism"
     return ArgumentError(
         f"a {kind} has no intervals here, since {reason}: ask the model that {remedy} returned, or give it the answers "
         "by model.knows(pgmest.KnownErrors(measurements))."
@@ -270,12 +330,11 @@ class _View:
     names: Clique
     evidence: Mapping[str, int]
 
-    def factor(self, domain: Any, table: np.ndarray) -> Factor:
-        """Return the marginal on `names` of the records with the given codes."""
-        return Factor.owning(domain.project(self.names), self.parts(table[None])[0])
-
     def parts(self, tables: np.ndarray) -> np.ndarray:
-        """Return that marginal of each of many tables, shape (tables, *shape of the marginal)."""
+        """Return the marginal on `names` of the records with the given codes, for each of many tables.
+
+        The result has the shape (tables, *shape of the marginal).
+        """
         found = tables[:, *(self.evidence.get(name, slice(None)) for name in self.whole)]
         left = [name for name in self.whole if name not in self.evidence]
         return found.transpose(0, *(left.index(name) + 1 for name in self.names))
