@@ -91,7 +91,7 @@ class Combined:
         Raises:
             ArgumentError: the level is not between 0 and 1.
         """
-        if isinstance(level, bool) or not 0 < level < 1:
+        if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
             raise ArgumentError.of("level", level, "a number between 0 and 1, such as 0.95")
         from scipy.stats import t  # imported late: it takes a second
 
@@ -165,7 +165,10 @@ def combine(
     rule = _rule_of(rule, tables)
     if not 0 < synthetic_share < math.inf:
         raise ArgumentError.of("synthetic_share", synthetic_share, "a positive number: synthetic over real records")
-    parts = list(results)
+    try:
+        parts = list(results)
+    except TypeError:
+        raise ArgumentError.of("results", results, "a list with a result for each table") from None
     if len(parts) < 2 and rule != "simple":
         raise ArgumentError(
             f"combine needs at least two results, got {len(parts)}: the variance between tables takes two of them."

@@ -12,6 +12,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.base import ModelBase, names_attributes
+from pgmest.models.refittable import estimated_from
 from pgmest.privacy.ledger import Statement
 from pgmest.queries import Kron
 from pgmest.tables.domain import Domain
@@ -150,6 +151,8 @@ class Result:
             ArgumentError: if the model is not one of pgmest's; or as for `interval` or `Model.uncertainty`.
         """
         if options:
+            if isinstance(self.model, ModelBase):
+                estimated_from(self.model, "replicates")
             return self._with_errors("uncertainty").uncertainty(query, clique, given, **options)
         from pgmest.models.errors.drawn_intervals import drawn_answers
 

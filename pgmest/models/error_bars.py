@@ -23,6 +23,7 @@ from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
 from pgmest.queries.levels import with_given_levels
+from pgmest.tables.evidence import check_given
 
 if TYPE_CHECKING:
     from pgmest.models.base import ModelBase
@@ -61,7 +62,7 @@ def interval(
     True
 
     Args:
-        model: a model that `estimate` or a mechanism returned.
+        model: a model that `estimate` or a mechanism returned, or the result of a mechanism.
         query: as for `Model.answer`, but one query only; or attributes, for their marginal; or, except for "bounds", a
             function: of a table of counts if `clique=` names its attributes, else of a model, of
             which it reads marginals and answers.
@@ -82,6 +83,10 @@ def interval(
     from pgmest.models.table_query import on_attributes
     from pgmest.models.uncertainty import uncertainty_of
 
+    model = _model_of(model)
+    check_given(given)
+    if clique is not None and not isinstance(clique, Iterable):
+        raise ArgumentError.of("clique", clique, "attributes: write level=, kind= and about= with their names")
     if kind not in KINDS:
         raise ArgumentError.of("kind", kind, KINDS)
     check_level(level)
@@ -95,7 +100,7 @@ def interval(
         raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
     if kind == "errors" or (kind == "auto" and not _needs_bounds(model, query, clique)):
         return drawn_answers(cast("ModelBase", model), query, clique, given, about=about).interval(level, about)
-    estimated_from(model, "intervals")
+    estimated_from(model, "intervals" if kind == "auto" else f"intervals of kind '{kind}'")
     known = cast(Refittable, model)
     if kind == "bounds":
         return bounds_of(known, query, clique, given, level=level)
@@ -106,6 +111,21 @@ def interval(
         return bounds_of(known, query, clique, given, level=level)
     posterior = known.kept.posterior or posterior_of(known)
     return posterior.interval(query, clique, given, level=level, about=about)
+
+
+def _model_of(model: Any) -> Any:
+    """Return the model, or that of a result.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
+    from pgmest.models.base import ModelBase
+
+    found = model if isinstance(model, ModelBase) else getattr(model, "model", None)
+    if not isinstance(found, ModelBase):
+        expected = "a model that pgmest.estimate or a mechanism returned, or the result of a mechanism"
+        raise ArgumentError.of("model", type(model).__name__, expected)
+    return found
 
 
 def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any) -> bool:

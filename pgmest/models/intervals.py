@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from pgmest.errors import ArgumentError
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
@@ -65,5 +67,5 @@ def check_level(level: Any) -> None:
     Raises:
         ArgumentError: the level is not strictly between 0 and 1.
     """
-    if isinstance(level, bool) or not 0 < level < 1:
+    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise ArgumentError.of("level", level, "a number between 0 and 1, such as 0.95")

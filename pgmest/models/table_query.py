@@ -161,9 +161,15 @@ def as_factor(found: Any) -> Factor:
     """
     if isinstance(found, Factor):
         return found
-    values = np.asarray(found, dtype=np.float64)
+    wanted = "a function must make a Factor, a number or a row of numbers"
+    try:
+        values = np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = None
+    if values is None or found is None or isinstance(found, str):
+        raise QueryError(f"{wanted}, not {found!r:.60}.")
     if values.ndim > 1:
-        raise QueryError(f"a function must make a Factor, a number or a row of numbers, not {values.shape}.")
+        raise QueryError(f"{wanted}, not an array of shape {values.shape}: return its ravel(), or a pg.Factor.")
     return Factor({} if values.ndim == 0 else {"answer": len(values)}, values)
 
 

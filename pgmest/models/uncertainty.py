@@ -36,6 +36,7 @@ from pgmest._base.progress import announce, progress
 from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import discrete_laplace, noise_scale
+from pgmest.models.intervals import check_level
 from pgmest.models.refittable import AnsweringModel, Refittable, estimated_from
 from pgmest.models.table_query import as_factor, on_attributes
 from pgmest.solvers.status import Status
@@ -84,8 +85,7 @@ class Uncertainty:
         Raises:
             ArgumentError: `level` is not between 0 and 1.
         """
-        if not 0 < level < 1:
-            raise ArgumentError.of("level", level, "a number between 0 and 1, such as 0.95")
+        check_level(level)
         reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * self.stddev
         return self.answer - reach, self.answer + reach
 

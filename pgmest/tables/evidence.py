@@ -25,7 +25,9 @@ def checked_evidence(domain: Domain, evidence: Mapping[str, Any] | None, asked: 
         UnknownAttributeError: the domain lacks an attribute of the evidence.
         CodeRangeError: a code is not an integer, or lies outside its attribute's range.
         QueryError: an attribute is in both the evidence and the query.
+        ArgumentError: the evidence is no mapping.
     """
+    check_given(evidence)
     given = dict(evidence or {})
     domain.clique(given)
     both = sorted(given.keys() & set(asked))
@@ -35,6 +37,16 @@ def checked_evidence(domain: Domain, evidence: Mapping[str, Any] | None, asked: 
         if not hasattr(code, "__index__") or not 0 <= operator.index(code) < domain[name]:
             raise CodeRangeError.in_evidence(name, code, domain[name])
     return {name: operator.index(code) for name, code in given.items()}
+
+
+def check_given(given: Any) -> None:
+    """Check that conditions are a mapping, or None.
+
+    Raises:
+        ArgumentError: they are something else, such as an attribute without its code.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentError.of("given", given, "a mapping of attributes to codes, such as {'sex': 0}")
 
 
 def restrict(potentials: CliqueVector, evidence: Mapping[str, int]) -> CliqueVector:

@@ -362,3 +362,15 @@ class TestRefusals:
     def test_levels(self) -> None:
         with pytest.raises(ArgumentError, match="level"):
             combine([(1.0, 1.0), (2.0, 1.0)]).interval(1.0)
+
+
+def test_results_that_are_no_list():
+    nothing: Any = None
+    with pytest.raises(ArgumentError, match=r"results=None is not valid: .* a result for each table"):
+        combine(nothing)
+
+
+@pytest.mark.parametrize("level", [95, "0.95", None])
+def test_levels_that_are_no_share(level):
+    with pytest.raises(ArgumentError, match=r"level=.*such as 0\.95"):
+        combine([(1.0, 0.5), (2.0, 0.5)]).interval(level)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, QueryError
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
 from pgmest.models.view import ViewModel
@@ -61,7 +63,7 @@ def test_other_kinds_say_which_call_gives_intervals(name):
     else:
         with pytest.raises(ArgumentError, match=f"a {type(other).__name__} has no intervals here, .*or a mechanism"):
             pg.interval(other, "a")
-    with pytest.raises(ArgumentError, match=f"a {type(other).__name__} has no intervals: .*{remedy}"):
+    with pytest.raises(ArgumentError, match=f"a {type(other).__name__} has no intervals of kind 'noise': .*{remedy}"):
         other.interval("a", kind="noise")
 
 
@@ -91,7 +93,7 @@ class TestAttributesOfOneCode:
 
 def test_an_unmeasured_attribute_is_named_when_a_function_has_no_bounds():
     model = pg.estimate([pg.LinearMeasurement([60.0, 40.0], "a", 2.0)], DOMAIN)
-    message = 'do not tell how many records have which b, .*choose kind="errors" or "posterior"'
+    message = r'do not tell how many records have which b, .*choose kind="errors" or "posterior"'
     with pytest.raises(ArgumentError, match=message):
         model.interval(lambda table: table.values[0] / table.values.sum(), clique="b")
     with pytest.raises(ArgumentError, match="how a, b depend on each other"):
@@ -128,3 +130,52 @@ class TestEndsOfSums:
         for query in (pg.Kron({"a": [[1, 1]]}), pg.Kron({"b": [[0.5, 0, 0]]})):
             assert model.interval(query, kind="bounds").low.values[0] == 0.0
         assert model.interval(pg.Kron({"b": [[1, -1, 0]]}), kind="bounds").low.values[0] < 0
+
+
+class TestMistakes:
+    """The error names the argument, its value and what would be right."""
+
+    @pytest.mark.parametrize("level", [95, "0.95", None, [0.9], True, np.nan])
+    def test_levels(self, model, level):
+        for call in (model.interval, lambda query, level: model.uncertainty(query, replicates=2).interval(level)):
+            with pytest.raises(ArgumentError, match=r"level=.*a number between 0 and 1, such as 0\.95"):
+                call("a", level=level)
+
+    @pytest.mark.parametrize("given", [["b"], "b"])
+    def test_conditions_without_codes(self, model, given):
+        for call in (model.interval, model.project, model.answer):
+            query = pg.Kron({"a": np.eye(2)}) if call == model.answer else "a"
+            with pytest.raises(ArgumentError, match=r"given=.* a mapping of attributes to codes"):
+                call(query, given=given)
+
+    def test_a_level_without_its_name(self, model):
+        with pytest.raises(ArgumentError, match=r"clique=0\.9 .* write level="):
+            model.interval("a", 0.9)
+
+    @pytest.mark.parametrize(
+        ("function", "message"),
+        [
+            (lambda table: None, "not None"),
+            (lambda table: "many", "not 'many'"),
+            (lambda table: 1j, "not 1j"),
+            (lambda table: table.values, r"not an array of shape \(2, 3\): return its ravel\(\), or a pg.Factor"),
+            (lambda table: table.values[table.values > 19.0], "numbers for one table and . for another one"),
+        ],
+    )
+    def test_values_of_functions(self, model, function, message):
+        with pytest.raises(QueryError, match=message):
+            model.interval(function, clique=("a", "b"))
+
+    def test_something_else_than_a_model(self):
+        others: list[Any] = [RECORDS, None, TABLE, pg]
+        for other in others:
+            with pytest.raises(ArgumentError, match=r"model=.* a model that pgmest\.estimate or a mechanism returned"):
+                pg.interval(other, "a")
+
+
+def test_a_result_is_as_good_as_its_model():
+    mechanism = pg.mechanisms.LAMP(epsilon=1.0, delta=1e-9, backend="simulation")
+    result: Any = mechanism.fit(RECORDS, seed=0, progress=False)
+    np.testing.assert_array_equal(pg.interval(result, "a").high.values, result.interval("a").high.values)
+    with pytest.raises(ArgumentError, match=r"a SupportModel has no replicates: .*pgmest\.estimate"):
+        result.uncertainty("a", replicates=5)

@@ -107,7 +107,7 @@ class TableBounds:
         low, top = ends[: len(ends) // 2], -ends[len(ends) // 2 :]
         if counts:
             low, top = _whole(low, top)
-        low = np.where(_have_negative(cells), low, np.maximum(low, 0.0))
+        low = np.where(_have_negative(cells, len(low)), low, np.maximum(low, 0.0))
         axes = Domain(shape)
         below, above = (Factor(axes, end.reshape(axes.shape)) for end in (low, top))
         return Interval(below, above, self.level, "bounds", basis="tables")
@@ -191,10 +191,10 @@ def _given_cells(domain: Domain, names: Clique, evidence: Mapping[str, int]) -> 
     return sparse.csr_array((np.ones(count), (np.arange(count), columns)), shape=(count, count * codes))
 
 
-def _have_negative(rows: sparse.csr_array) -> np.ndarray:
+def _have_negative(rows: sparse.csr_array, count: int) -> np.ndarray:
     """Return which rows have negative numbers."""
-    places = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.bincount(places, rows.data < 0, rows.shape[0]) > 0
+    places, _, numbers = sparse.find(rows)
+    return np.bincount(places, numbers < 0, count) > 0
 
 
 def _whole(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -167,7 +167,7 @@ def drawn_answers(
         noise = _by_noise(answered, table, errors.draws(whole, count, np.random.default_rng(key), hidden=False))
         batches = np.array_split(drawn, max(1, drawn.size // MOST_NUMBERS))
         tables = (one for batch in batches for one in without_negative_counts(table + batch))
-        values = _finite(np.stack([_drawn_value(answered, one) for one in tables]))
+        values = _finite(np.stack([_drawn_value(answered, one, answer.values.shape) for one in tables]))
     middle = np.where(np.isfinite(answer.values), answer.values, np.mean(values, axis=0))
     totals = _plausible_totals(table, drawn, bool(evidence))
     possible = view.parts(errors.tables.possible(whole)[None])[0]
@@ -176,14 +176,20 @@ def drawn_answers(
     return DrawnAnswers(answer, values - middle, False, least, basis, noise, most, middle)
 
 
-def _drawn_value(answered: Callable[[np.ndarray], Factor], table: np.ndarray) -> np.ndarray:
+def _drawn_value(answered: Callable[[np.ndarray], Factor], table: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return the value of the user's function for a drawn table.
 
     Raises:
-        QueryError: it has none.
+        QueryError: it has none, or one of another shape than that for the model's table.
     """
     try:
-        return answered(table).values
+        found = answered(table).values
+        if found.shape == shape:
+            return found
+        raise QueryError(
+            f"the function makes {found.size} numbers for one table and {math.prod(shape)} for another one: let it "
+            "make as many for each, with NaN where it has no value."
+        )
     except PgmestError:
         raise
     except Exception as error:
