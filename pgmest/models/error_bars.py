@@ -119,10 +119,8 @@ def _model_of(model: Any) -> Any:
     Raises:
         ArgumentError: it is neither.
     """
-    from pgmest.models.base import ModelBase
-
-    found = model if isinstance(model, ModelBase) else getattr(model, "model", None)
-    if not isinstance(found, ModelBase):
+    found = model if hasattr(model, "known_errors") else getattr(model, "model", None)
+    if not hasattr(found, "known_errors"):
         expected = "a model that pgmest.estimate or a mechanism returned, or the result of a mechanism"
         raise ArgumentError.of("model", type(model).__name__, expected)
     return found

@@ -50,7 +50,7 @@ class DrawnAnswers:
 
     Attributes:
         answer: the model's answer.
-        errors: the draws' differences from it, or from the middle of their own values where the model has no answer,
+        errors: the draws' differences from it, or from the mean of the draws where the model has no answer,
             shape (draws, *answer.shape); NaN for an answer that no draw has.
         linear: whether the answer is a linear function of the table.
         least: the least value that is possible: 0 for counts; minus infinity where it is not known.
@@ -180,7 +180,7 @@ def _drawn_value(answered: Callable[[np.ndarray], Factor], table: np.ndarray, sh
     """Return the value of the user's function for a drawn table.
 
     Raises:
-        QueryError: it has none, or one of another shape than that for the model's table.
+        QueryError: the function fails, or makes a value of another shape than for the model's table.
     """
     try:
         found = answered(table).values
