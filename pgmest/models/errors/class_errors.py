@@ -136,9 +136,17 @@ class ClassDependence(UnseenDependence):
         """Return the expected l1 distance of a table from the model's, in counts, without sampling error."""
         return self.codes.distance(clique)
 
-    def bound(self, clique: Clique) -> float:
+    def was_passed_over(self, clique: Clique) -> bool:
+        """Return whether this is a pair that was not chosen where others were, and of which no more is known."""
+        return self.codes.was_passed_over(clique)
+
+    def without_bound(self, pair: Clique) -> float:
+        """Return the expected l1 distance of a pair that was passed over, but for what its selections say."""
+        return self.codes.without_bound(pair)
+
+    def selected_bound(self, clique: Clique) -> float:
         """Return a bound on the l1 distance of a table from the model's by the selections that it lost."""
-        return self.codes.bound(clique)
+        return self.codes.selected_bound(clique)
 
     @cached_property
     def spectrum(self) -> np.ndarray:

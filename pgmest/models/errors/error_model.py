@@ -27,6 +27,8 @@ MOST_NUMBERS = 1_200_000
 """The largest number of drawn errors of a table, all draws together."""
 FEWEST, MOST = 60, 300
 """The smallest and the largest number of draws."""
+OF_CHOSEN = 20
+"""The number of draws of a table that was chosen and measured, over which its score is averaged."""
 MARGIN, RECORDS_MARGIN = 1.05, 1.1
 """The factors by which errors are drawn larger than the parts that are known, in general and for a model of records:
 steps after measuring, such as rounding to records, add errors, too."""
@@ -65,8 +67,8 @@ class ErrorModel:
 
     - noise, where the table or its margins were measured, as far as the model keeps it, and the dependence that noise
       hides or shrinkage takes away (`code_errors`, `measured_tables`);
-    - dependence that was not measured, or only over groups of codes: as large as scores or selections say, or else
-      as what the model leaves of the weakest measured dependence between the attributes (`unseen`);
+    - dependence that was not measured, or only over groups of codes: as large as scores say, or else as what the model
+      leaves of the weakest measured dependence between the attributes, within bounds by selections (`unseen`);
     - sampling error of unmeasured tables: of the true records, and of the model's records if it has some;
     - what the errors of the attributes' shares add together, where noise is as large as the counts;
     - errors in proportion to the counts, if the mechanism states any.
@@ -86,6 +88,7 @@ class ErrorModel:
     answers: tuple[TableAnswer, ...]
     _codes: dict[str, CodeErrors] = field(default_factory=dict)
     _larger: dict[Clique, ComparedTable | None] = field(default_factory=dict)
+    _drawn: dict[Clique, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: EstimatedModel, known: KnownErrors) -> ErrorModel:
@@ -186,13 +189,20 @@ class ErrorModel:
 
     def _unmeasured(self, clique: Clique, allowed: np.ndarray, drawing: Drawing) -> np.ndarray:
         """Draw sampling errors and dependence of a table that was not measured."""
-        parts = [self._sampling_errors(clique, allowed, drawing)]
-        distance = self.unseen.distance(clique)
-        found = self._field(clique, drawing) if distance > 0 else np.zeros_like(parts[0])
-        parts.append(self.unseen.scaled(found, distance, drawing.generator))
+        sampling = self._sampling_errors(clique, allowed, drawing)
+        distance, passed_over = self.unseen.distance(clique), self.unseen.was_passed_over(clique)
+        field = self._field(clique, drawing) if distance > 0 else np.zeros_like(sampling)
+        field = field if passed_over else self.unseen.scaled(field, distance, drawing.generator)
         for axis in range(allowed.ndim):
-            parts = [one - np.expand_dims(sums_along(one, axis), axis + 1) * _shares(allowed, axis) for one in parts]
-        return self.unseen.within(self.unseen.bound(clique), *parts) + self._products(clique, drawing)
+            sampling, field = (
+                one - np.expand_dims(sums_along(one, axis), axis + 1) * _shares(allowed, axis)
+                for one in (sampling, field)
+            )
+        if passed_over:
+            both = self.unseen.passed_over(clique, sampling, field, drawing.generator)
+        else:
+            both = self.unseen.within(self.unseen.bound(clique), sampling, field)
+        return both + self._products(clique, drawing)
 
     def _products(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         r"""Draw what the errors of the attributes' shares add to a table together; its margins are zero.
@@ -310,7 +320,16 @@ class ErrorModel:
             deviations[pair] = table.answer.expanded(table.deviations) * shares
         known = self.known
         sizes = {pair: table.size for pair, table in self._pairs.items()}
-        return UnseenDependence(self.tables, deviations, sizes, known.dependence, known.selections, known.bounds)
+        selected = known.selections, known.bounds, self._errors_of_measured
+        return UnseenDependence(self.tables, deviations, sizes, known.dependence, *selected)
+
+    def _errors_of_measured(self, clique: Clique) -> np.ndarray | None:
+        """Draw errors of a table that was measured; None of another, or of a large one."""
+        if not self.is_measured(clique) or self.tables.domain.size(clique) * OF_CHOSEN > MOST_NUMBERS:
+            return None
+        if clique not in self._drawn:
+            self._drawn[clique] = self.draws(clique, OF_CHOSEN, hidden=False)
+        return self._drawn[clique]
 
 
 def _with_sum(errors: np.ndarray, wanted: np.ndarray, counts: np.ndarray) -> np.ndarray:

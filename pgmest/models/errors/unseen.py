@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from pgmest.measurements.selection import PaidSelection, ScoredMarginal
+from pgmest.models.errors.bounded_sizes import mean_below, sizes_below
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.models.errors.smooth_functions import DEGREES, smooth_functions
 from pgmest.tables.domain import Clique
 
-PATH_SHARE = 0.6
-"""The dependence of a pair beyond the model, as a share of what the model leaves of the weakest measured dependence on
-the strongest path between its attributes: in a maximum spanning tree, no pair depends more than that. Where noise hid
-dependence from the selections, they bound it less tightly: then it is nearer to all of the weakest dependence."""
 LEAST_REST = 0.1
-"""The least share of that weakest dependence that a pair may have beyond the model, as both are known with errors."""
+"""The least share of the weakest measured dependence on the strongest path between its attributes that a pair may have
+beyond the model, as both are known with errors."""
 TRIPLE_SHARE = 0.5
 """The three-way dependence of a triple, as a share of the weakest dependence of its pairs."""
 NOTHING_MEASURED = 0.1
@@ -47,6 +45,7 @@ class UnseenDependence:
         dependence: the expected l1 distance of some tables from the model, if their mechanism knows it.
         selections: the marginals that were compared with models and not chosen.
         bounds: bounds that earlier selections gave, as `selected_bounds`.
+        errors: returns drawn errors of a measured table, shape (count, *shape); None where there are none.
     """
 
     tables: ModelTables
@@ -55,6 +54,7 @@ class UnseenDependence:
     dependence: Mapping[Clique, float]
     selections: Sequence[PaidSelection] = ()
     bounds: Mapping[Clique, float] = field(default_factory=dict)
+    errors: Callable[[Clique], np.ndarray | None] = lambda _: None
     _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- its size ---------------------------------------------------------------------------------------------------
@@ -63,14 +63,24 @@ class UnseenDependence:
         """Return the expected l1 distance of a table from the model's, in counts, without sampling error."""
         if clique in self.dependence:
             return self.dependence[clique]
-        if len(clique) == 2 and self._were_chosen:
-            weakest = 2 * self.tables.total * self._weakest_on_path(*clique)
-            informed = min(1.0, weakest / max(self._selected_bound(clique), 1e-300))
-            rest = max(weakest - self._implied(clique), LEAST_REST * weakest)
-            return (1 - informed) * weakest + informed * PATH_SHARE * rest
+        if self.was_passed_over(clique):
+            return mean_below(self.without_bound(clique), self.selected_bound(clique))
         if len(clique) == 2:
             return 2 * self.tables.total * self._typical(clique)
         return 2 * self.tables.total * self._growth * min(map(self._strength, self.tables.pairs(clique)))
+
+    def was_passed_over(self, clique: Clique) -> bool:
+        """Return whether this is a pair that was not chosen where others were, and of which no more is known."""
+        return len(clique) == 2 and self._were_chosen and clique not in self.dependence
+
+    def without_bound(self, pair: Clique) -> float:
+        """Return the expected l1 distance of a pair that was passed over, but for what its selections say.
+
+        It is what the model leaves of the weakest measured dependence on the strongest path between its attributes: in
+        a maximum spanning tree, no pair depends more than that.
+        """
+        weakest = 2 * self.tables.total * self._weakest_on_path(*pair)
+        return max(weakest - self._implied(pair), LEAST_REST * weakest)
 
     def _implied(self, pair: Clique) -> float:
         """Return the l1 distance of the model's table of a pair from independence, in counts."""
@@ -99,10 +109,11 @@ class UnseenDependence:
         return max(TRIPLE_SHARE, float(np.mean(pairs or [0.0])) / max(float(np.mean(one_way)), 1e-300))
 
     def bound(self, clique: Clique) -> float:
-        """Return a bound on the l1 distance of a table from the model's by the selections that it lost; inf if none."""
-        return BOUND_SHARE * self._selected_bound(clique)
+        """Return the expected l1 distance of a table at a bound by the selections that it lost; inf if none."""
+        return BOUND_SHARE * self.selected_bound(clique)
 
-    def _selected_bound(self, clique: Clique) -> float:
+    def selected_bound(self, clique: Clique) -> float:
+        """Return a bound on the l1 distance of a table from the model's by the selections that it lost; inf if none."""
         return min(
             (bound for names, bound in self.selected_bounds.items() if set(clique) <= set(names)), default=math.inf
         )
@@ -191,13 +202,23 @@ class UnseenDependence:
         found = dict(self.bounds)
         for selection in self.selections:
             winner = selection.original(selection.chosen)
-            score = winner.weight * (self._moved(winner) - winner.expected_error)
-            most = score + math.log(selection.candidates) / selection.rate
+            most = self._score(winner) + math.log(selection.candidates) / selection.rate
             for lost in map(selection.original, selection.lost):
                 names = self.tables.domain.ordered(lost.clique)
                 bound = max(0.0, lost.expected_error + most / lost.weight) + self._moved(lost)
                 found[names] = min(bound, found.get(names, math.inf))
         return found
+
+    def _score(self, winner: ScoredMarginal) -> float:
+        """Return the expected score of a chosen marginal over its plausible true tables.
+
+        The model's table alone would not do: shrinkage left it nearer to that at the time of the selection.
+        """
+        ordered = self.tables.domain.ordered(winner.clique)
+        tables, errors = self.tables.model.project(winner.clique).values[None], self.errors(ordered)
+        if errors is not None:
+            tables = tables + errors.transpose(0, *(1 + ordered.index(name) for name in winner.clique))
+        return float(winner.scores(tables.reshape(len(tables), -1)).mean())
 
     def _moved(self, marginal: ScoredMarginal) -> float:
         """Return the l1 distance of the model's table from that at the time of a selection."""
@@ -211,6 +232,29 @@ class UnseenDependence:
         size = float(np.abs(field).sum()) / len(field)
         varied = np.exp(VARIATION * generator.standard_normal(len(field)) - VARIATION**2 / 2)
         return field * (distance / max(size, 1e-300) * varied).reshape(-1, *[1] * field[0].ndim)
+
+    def passed_over(
+        self, pair: Clique, sampling: np.ndarray, dependence: np.ndarray, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Return drawn errors of a pair that was passed over, with l1 norms that its bound allows.
+
+        The bound leaves dependence what sampling error does not need, as both add in squares. A table that is bound to
+        be nearer to the model's than drawn sampling error is has a reason for that, and is anywhere below the bound.
+
+        Args:
+            pair: the attributes.
+            sampling: drawn sampling errors, shape (count, *shape).
+            dependence: drawn dependence of any size, of the same shape.
+            generator: the random generator.
+        """
+        bound, apart = self.selected_bound(pair), (-1, *[1] * (sampling.ndim - 1))
+        own, size = (np.abs(part).sum(axis=(1, 2)) for part in (sampling, dependence))
+        rest = np.sqrt(np.maximum(bound**2 - np.square(own), 0.0))
+        drawn = sizes_below(self.without_bound(pair), rest, generator)
+        drawn = np.divide(drawn, size, out=np.zeros_like(size), where=size > 0)
+        nearer = generator.random(len(own)) * min(bound, float(own.max(initial=0.0)))
+        left = np.divide(nearer, own, out=np.ones_like(own), where=own > bound)
+        return sampling * left.reshape(apart) + dependence * drawn.reshape(apart)
 
     def within(self, bound: float, sampling: np.ndarray, dependence: np.ndarray) -> np.ndarray:
         """Return the sums of drawn sampling errors and dependence, with an expected l1 norm of at most a bound.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest.measurements.selection import PaidSelection, ScoredMarginal
 from pgmest.models.errors.drawn_intervals import error_model_of
 from pgmest.models.errors.error_model import MARGIN
 from pgmest.models.errors.model_tables import ModelTables
@@ -37,9 +39,51 @@ def records(**copied: float) -> pg.Dataset:
 def test_pairs_lack_less_dependence_the_more_of_it_the_model_has():
     """Both pairs may depend as much as the weakest edge of their path, and the model implies most of it for one."""
     strengths = {("a", "b"): 0.4, ("a", "c"): 0.4, ("a", "d"): 0.4}
-    found = unseen(records(b=0.9, c=0.8, d=0.05), strengths, bounds=dict.fromkeys([("b", "c"), ("b", "d")], 1.0))
+    found = unseen(records(b=0.9, c=0.8, d=0.05), strengths, bounds=dict.fromkeys([("b", "c"), ("b", "d")], 1e6))
     assert found.distance(("b", "c")) < 0.3 * found.distance(("b", "d"))
     assert found.distance(("b", "c")) > 0
+
+
+def test_pairs_that_were_passed_over_lack_no_more_than_their_bounds():
+    """A loose bound leaves the expected dependence as it is, a tight one half of the bound."""
+    strengths, size = {("a", "b"): 0.4, ("a", "c"): 0.4}, 2 * RECORDS
+    loose, tight, unbound = (
+        unseen(records(b=0.9, c=0.1), strengths, bounds={("b", "c"): size * bound, ("a", "c"): 1.0})
+        for bound in (100.0, 0.001, math.inf)
+    )
+    assert loose.distance(("b", "c")) == pytest.approx(unbound.distance(("b", "c")))
+    assert tight.distance(("b", "c")) == pytest.approx(size * 0.001 / 2, rel=0.01)
+
+
+@pytest.mark.parametrize("bound", [0.5, 2.0, 40.0])
+def test_drawn_errors_of_pairs_that_were_passed_over_are_within_their_bounds(bound):
+    """Sampling errors have an l1 norm of about 16, so that the first bounds leave no room for all of them."""
+    generator = np.random.default_rng(2)
+    sampling, dependence = generator.normal(0, 1, (400, 5, 4)), generator.normal(0, 10, (400, 5, 4))
+    found = unseen(records(b=0.5, c=0.5), {("a", "b"): 0.1}, bounds={("b", "c"): bound})
+    drawn = np.abs(found.passed_over(("b", "c"), sampling, dependence, generator)).sum(axis=(1, 2))
+    own = np.abs(sampling).sum(axis=(1, 2))
+    assert drawn.max() <= bound + np.where(own > bound, 0, own).max()
+    if bound < own.min():
+        assert drawn.max() <= bound
+        assert drawn.mean() == pytest.approx(bound / 2, rel=0.1)
+    else:
+        assert drawn.mean() > own.mean()
+
+
+def test_chosen_tables_are_scored_by_what_their_answers_leave_plausible():
+    """The bound of a table that lost is looser where shrinkage left the chosen one near to the model before."""
+    data = records(b=0.5, c=0.5)
+    tables = ModelTables(cast(EstimatedModel, data))
+    chosen, lost = (ScoredMarginal(pair, tables.table(pair).reshape(-1)) for pair in (("a", "b"), ("b", "c")))
+    selection = PaidSelection(chosen, (lost,), 1.0, 2)
+    errors = np.random.default_rng(3).normal(0, 50, (500, 2, 2))
+    bounds = [
+        unseen(data, {("a", "b"): 0.1}, selections=(selection,), errors=drawn).selected_bound(("b", "c"))
+        for drawn in (lambda _: None, {("a", "b"): errors}.get)
+    ]
+    assert bounds[0] == pytest.approx(math.log(2))
+    assert bounds[1] == pytest.approx(math.log(2) + np.abs(errors).sum() / len(errors))
 
 
 def test_pairs_of_uneven_attributes_lack_less_dependence_where_nobody_chose():
