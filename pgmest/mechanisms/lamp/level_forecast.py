@@ -12,7 +12,7 @@ from pgmest.mechanisms.emphasis import STRONG
 from pgmest.mechanisms.lamp.candidates import interaction_fraction, one_way_candidate
 from pgmest.mechanisms.lamp.forecast import NORMAL_95, ExpectedTable, Forecast
 from pgmest.mechanisms.lamp.groups import branches
-from pgmest.mechanisms.lamp.tree_counts import level_parts, measured_levels
+from pgmest.mechanisms.lamp.tree_counts import least_coarsest_share, level_parts, measured_levels
 from pgmest.mechanisms.lamp.typical_tables import class_of, typical_counts
 from pgmest.queries.levels import cliques_by_level
 from pgmest.tables.domain import Clique
@@ -69,9 +69,20 @@ def _variance(forecast: Forecast, name: str, share: float, groups: int) -> float
     levels = measured_levels(branches(forecast.first.domain, name), size)
     number = np.array([float(labels[-1]) + 1 for labels in levels])
     members = size / number
-    known = np.cumsum((members * noise_model.precision(share * level_parts(levels, noise_model.power)))[::-1])[::-1]
+    known = np.cumsum((members * noise_model.precision(_level_shares(forecast, levels, share)))[::-1])[::-1]
     free = np.diff(np.minimum(number, max(groups, 1)), prepend=1.0)
     return float(size / groups**2 * (free / known).sum())
+
+
+def _level_shares(forecast: Forecast, levels: list[np.ndarray], share: float) -> np.ndarray:
+    """Return the shares of the levels of an attribute's tree, from the coarsest; see `coarsest_counts`."""
+    domain, power = forecast.first.domain, forecast.first.noise_model.power
+    shares = share * level_parts(levels, power)
+    if forecast.demand.at_levels and power == 1 and len(levels) > 1:
+        measured = (measured_levels(branches(domain, name), domain[name]) for name in forecast.demand.attributes)
+        least = least_coarsest_share(len(levels), sum(len(found) > 1 for found in measured))
+        shares[0] = max(shares[0], least)
+    return shares
 
 
 def _together(forecast: Forecast, clique: Clique, names: Clique, one_way: Mapping[str, ExpectedTable]) -> ExpectedTable:

@@ -183,11 +183,12 @@ def test_the_noise_of_a_level_is_that_of_least_squares_from_all_levels(level):
     groups = tree.size(level)
     rows, weights = [], []
     levels = [tree.groups("chapter"), tree.groups("block"), np.arange(60)]
-    for labels, part in zip(levels, level_parts(levels, 1.0), strict=True):
+    shares = np.maximum(0.2 * level_parts(levels, 1.0), [1 / 16, 0.0, 0.0])  # the coarsest of three levels has a 16th
+    for labels, share in zip(levels, shares, strict=True):
         rows.append((labels == np.arange(labels.max() + 1)[:, None]).astype(float))
-        weights += [float(forecast.first.noise_model.precision(0.2 * part))] * len(rows[-1])
+        weights += [float(forecast.first.noise_model.precision(share))] * len(rows[-1])
     matrix = np.concatenate([*rows, np.ones((1, 60))])
-    precision = matrix.T @ (np.array([*weights, 1e9])[:, None] * matrix)
+    precision = matrix.T @ (np.array([*weights, 1e6])[:, None] * matrix)
     members = (tree.groups(level) == np.arange(groups)[:, None]).astype(float)
     expected = np.diag(members @ np.linalg.inv(precision) @ members.T)
     assert level_forecast._variance(forecast, "code", 0.2, groups) == pytest.approx(expected.mean(), rel=1e-5)
