@@ -7,13 +7,28 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.errors import ArgumentError
 from pgmest.models.error_bars import interval
 from pgmest.models.intervals import Interval
 from pgmest.queries.levels import named_levels, weighted_kron
 from pgmest.schema import Schema
 from pgmest.schema.given import read_given
+from pgmest.synthesizer.how_many import HowMany
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+
+
+def check_question(attributes: Any, given: Any) -> None:
+    """Check the kinds of the arguments of a question about a fitted table.
+
+    Raises:
+        ArgumentError: the attributes are neither names nor functions, or the conditions are no mapping.
+    """
+    if not isinstance(attributes, str | Iterable | HowMany) and not callable(attributes):
+        expected = "names of columns; model_.interval and model_.answer take queries such as a Kron"
+        raise ArgumentError.of("attributes", attributes, expected)
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentError.of("given", given, "a mapping of columns to values, such as {'sex': 'F'}")
 
 
 def domain_of(model: Any, schema: Schema) -> Domain:

@@ -22,6 +22,7 @@ from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.surveys.weighted import WeightedTable
 from pgmest.synthesizer.linked import LinkedFit, LinkedMechanism, check_linked_options, linked_mechanism
 from pgmest.synthesizer.schema_checks import as_schema, check_public
+from pgmest.synthesizer.selected_counts import check_question
 from pgmest.synthesizer.table_fit import TableFit
 
 if TYPE_CHECKING:
@@ -304,11 +305,12 @@ class Synthesizer:
                 with the given values, "mean" for the mean of the first attribute in each cell of the others.
 
         Raises:
-            ArgumentError: if the synthesizer is not fitted, the model has no intervals, or no linked table has all the
-                attributes.
+            ArgumentError: if the synthesizer is not fitted, the model has no intervals, no linked table has all the
+                attributes, the attributes are a query, or `given` is no mapping.
             UnknownAttributeError, QueryError: if there is no such attribute or value, or a function has not one finite
                 value for each row of the root that follows from this row alone.
         """
+        check_question(attributes, given)
         options = {"level": level, "kind": kind, "about": about}
         return self._fitted().interval(attributes, given or {}, table, measure, options)
 
@@ -320,9 +322,10 @@ class Synthesizer:
             given: count only records with these values, as for `sample`.
 
         Raises:
-            ArgumentError: if the synthesizer is not fitted, or has linked tables.
+            ArgumentError: if the synthesizer is not fitted or has linked tables, or as for `interval`.
             UnknownAttributeError, QueryError: if there is no such attribute, level or value.
         """
+        check_question(attributes, given)
         conditions = {str(name): value for name, value in (given or {}).items()}
         return self._fitted().project(attributes, conditions)
 

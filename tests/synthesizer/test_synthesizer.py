@@ -293,3 +293,13 @@ def test_a_fit_replaces_the_model_of_a_file(tmp_path):
     assert again.model_ is again.result_.model
     assert rho(again.ledger_.budget) == again.privacy_["rho"] == 0.1
     assert "fitted" in repr(again)
+
+
+def test_questions_of_wrong_kinds_name_what_would_be_right(fitted):
+    for method in (fitted.interval, fitted.project):
+        for query in (pg.Kron({"sex": np.eye(2)}), None, 3):
+            with pytest.raises(ArgumentError, match=r"attributes=.*names of columns; model_\.interval"):
+                method(query)
+        for given in (["sex"], "sex", 0.9):
+            with pytest.raises(ArgumentError, match=r"given=.*a mapping of columns to values"):
+                method("sex", given)
