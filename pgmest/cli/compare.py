@@ -105,7 +105,7 @@ def _run(options: argparse.Namespace) -> None:
         by_level = {"levels": [one.to_json() for one in levels]} if levels else {}
         show(json.dumps(facts | by_level))
         return
-    show(f"records:        {totals[0]:,.0f} and {totals[1]:,.1f}")
+    show(f"records:        {totals[0]:,.0f} and {f'{totals[1]:,.1f}'.removesuffix('.0')}")
     show(f"average error:  {average:.4f} over {plural(len(errors), 'marginal')} (total variation distance, 0 to 1)")
     evidence = {} if known is None else {clique: _evidence(known, domain, clique) for clique in errors}
     for kind in (MEASURED, IN_GROUPS, MODELED):

@@ -62,8 +62,8 @@ NUMBER = "table"
 
 HOW = {
     IN_GROUPS: "was measured with some values merged: within these, the counts are only modeled.",
-    MODELED: "was not measured: the counts follow from the measured tables as the model has them, and +- assumes that "
-    "dependence that was not measured is like what was.",
+    MODELED: "was not measured: the model has its counts from the measured tables, and +- assumes that columns whose "
+    "dependence was not measured depend about as much as the measured ones.",
 }
 """A sentence about each kind of table that was not measured as it is shown."""
 
@@ -143,7 +143,8 @@ def _query(options: argparse.Namespace) -> None:
     write_text((as_json if options.json else as_csv)(answers), options.out)
     for answer in answers:
         if answer.evidence in HOW:
-            say(f"{joined((*answer.table.domain, *given), whole.domain)} {HOW[answer.evidence]}")
+            about = dict.fromkeys((*answer.table.domain, *given))
+            say(f"{joined(tuple(about), whole.domain)} {HOW[answer.evidence]}")
 
 
 def _ends(

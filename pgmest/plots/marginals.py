@@ -89,7 +89,8 @@ def compare_marginals(
                 tables = true.project(clique), estimated.project(clique)
                 draw(panel, *tables, labels or {}, [short[name] for name in clique])
                 _label(panel, *tables, notes, [short[name] for name in clique])
-        figure.suptitle(title, fontsize=13, fontweight="bold")
+        room = " " if bars else ""  # for the legend
+        figure.suptitle(title or room, fontsize=13, fontweight="bold")
         if bars:
             figure.legend(*bar_panels[0].axes[0].get_legend_handles_labels(), loc="upper right", ncols=2, frameon=False)
     return figure

@@ -172,6 +172,12 @@ def test_synthesize_compare_and_report_say_what_is_true(folder, made, capsys):
         capsys.readouterr()
         assert main(["query", str(folder / "model.npz"), ",".join(clique), "--interval", "none"]) == 0
         assert ("was not measured" in capsys.readouterr().err) == (evidence == "modeled")
+    first, second = next(c for c, e in found.items() if len(c) == 2 and e == "modeled" and {"ward", "icd"} & set(c))
+    listed = "ward" if "ward" in (first, second) else "icd"
+    given = ["--given", f"{listed}={schema.labels(listed)[0]}"]
+    assert main(["query", str(folder / "model.npz"), f"{first},{second}", *given]) == 0
+    said = capsys.readouterr().err
+    assert f"{first} × {second} was not measured" in said or f"{second} × {first} was not measured" in said
 
     page = text_of(folder / "report.html")
     assert f"about {records:,.0f} records with 6 attributes" in page

@@ -96,6 +96,16 @@ def test_many_marginals_are_laid_out(tmp_path):
     assert len(drawn(figure, matplotlib.patches.StepPatch)) >= 10
 
 
+def test_the_legend_is_above_the_names_of_the_marginals():
+    figure = compare_marginals(TRUE, ESTIMATED, [("age",)] * 4)
+    figure.draw_without_rendering()
+    legend = figure.legends[0].get_window_extent()
+    found: list[Any] = figure.findobj(matplotlib.text.Text)
+    names = [text for text in found if text.get_text() == "age"]
+    assert names
+    assert not any(text.get_window_extent().overlaps(legend) for text in names)
+
+
 @pytest.mark.parametrize("cliques", [[], [()], [("age", "sex", "income")]])
 def test_only_one_and_two_way_marginals_can_be_drawn(cliques):
     with pytest.raises(ArgumentError, match="must be one or more cliques of one or two attributes each"):

@@ -51,7 +51,8 @@ CHECKED_AGAINST = 50_000
 
 PRIVATE_NOTICE = (
     "For the data owner's eyes only. This page compares the release with the private data, without noise. The numbers "
-    "and pictures below are not protected: do not publish them. report(None, ...) makes a page that may be published."
+    "and pictures below are not protected: do not publish them. "
+    "The page of report(None, ...), or of --report, may be published."
 )
 PUBLIC_NOTICE = (
     "This page was made from the release alone, without access to the private data: it reveals nothing that the "
