@@ -140,7 +140,9 @@ class Assembly:
     ) -> Mapping[Clique, Target]:
         """Return the measured tables with attributes of children, and the weighted records' tables of the others.
 
-        They get the counts and averages of codes that all answers imply (`Sides`).
+        They get the counts and averages of codes that all answers imply (`Sides`), relative to those of the families
+        themselves. An earlier model's families met the counts of these same answers before: where noise is large, each
+        time more of it would be believed, and codes that its families lack would never come back.
         """
         layout, found = self.layout, {}
         scale = len(families.sizes) / evidence.total
@@ -174,7 +176,7 @@ class Assembly:
                 counts = counts_from_averages(table, pair, families, before)[0]
             found[pair] = Target(counts, UNMEASURED * usual)
         by_number = {name: found[layout.number, name].table for name in layout.members}
-        sides = Sides.of(families, child_sums(linked.model_of(before)), by_number)
+        sides = Sides.of(families, child_sums(linked.model_of(families)), by_number)
         kept = set(others) if weighted is None else set()
         return {
             pair: target if pair in kept else replace(target, table=sides.scaled(target.table, pair, families))

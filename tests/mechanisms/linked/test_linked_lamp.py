@@ -263,3 +263,16 @@ def test_mistakes_in_later_tables_are_errors_before_any_budget_is_spent(monkeypa
     rules = Exactly("pets", "c", (0,), 1), AtMost("pets", "c", (0, 1), 0)
     with pytest.raises(DataError, match="no row of 'households' with at most 2 rows of 'pets' can keep all of these"):
         fitted(replace(linked, tables={**linked.tables, "pets": pets}, rules=rules))
+
+
+def test_persons_of_few_households_with_much_noise_do_not_all_have_one_code() -> None:
+    linked = households(np.random.default_rng(1).integers(1, 5, size=150), {"r": 3}, {"a": 6, "b": 3}, 6)
+
+    def shares(tables: LinkedDataset) -> np.ndarray:
+        counts = np.bincount(tables.tables["persons"].dataset.column("a"), minlength=6)
+        return counts / counts.sum()
+
+    mechanism = LinkedLAMP(epsilon=0.3, backend="simulation")
+    for seed in range(3):
+        made = mechanism.fit(linked, seed=seed, progress=False).sample(seed=0)
+        assert np.abs(shares(made) - shares(linked)).sum() / 2 < 0.3
