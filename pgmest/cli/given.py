@@ -10,8 +10,9 @@ from pgmest.errors import ArgumentError
 
 GIVEN = """\
 --given restricts the records to values of attributes: sex=F, city=Rome,Oslo (one of these), age=30..40 (both included;
-one end may be left out), region@province=Tirol (a group of a hierarchy), income= (missing); a JSON list if a value has
-a comma in it: city='["Rome, NY"]'. Values are codes where no schema is known.
+one end may be left out), born=2024-05 (a month or a year, as tables show it), region@province=Tirol (a
+group of a hierarchy), income= (missing); a JSON list if a value has a comma in it: city='["Rome, NY"]'. Values are
+codes where no schema is known.
 """
 
 

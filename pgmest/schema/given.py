@@ -233,7 +233,13 @@ def _grid(column: Grid, value: Any) -> tuple[np.ndarray, Bins]:
         if unknown or not value:
             raise QueryError(f"given= for '{column.name}' takes the keys min and max, not {listed(value)}.")
         value = (value.get("min"), value.get("max"))
-    if isinstance(value, tuple):
+    code = _labeled(column, value)
+    if code is not None:
+        lows, highs = column.points
+        first, last, gap = np.ones_like(lows), np.zeros_like(highs), False  # empty, but for its own bin
+        first[code], last[code] = lows[code], highs[code]
+        bins = Bins(column, first, last)
+    elif isinstance(value, tuple):
         bins, gap = _range(column, value), False
     else:
         items = _items(value)
@@ -248,6 +254,17 @@ def _grid(column: Grid, value: Any) -> tuple[np.ndarray, Bins]:
     if gap:
         weights[column.gap_code] = 1.0
     return weights, bins
+
+
+def _labeled(column: Grid, value: Any) -> int | None:
+    """Return the code of the label that a value is, such as 2024-05 of a month; None if it is no label.
+
+    The command line takes the label 1980..1989 apart, as a range.
+    """
+    ends = isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, str) for end in value)
+    label = "..".join(value) if ends else value
+    labels = column.labels()[: column.regular] if isinstance(label, str) else []
+    return labels.index(label) if label in labels else None
 
 
 def _range(column: Grid, ends: tuple[Any, ...]) -> Bins:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import pgmest as pg
+from pgmest.cli.given import read_conditions
 from pgmest.errors import ImpossibleModelError, QueryError, UnknownAttributeError
 from pgmest.schema.given import read_given
 from pgmest.synthesizer.completion import drawn
@@ -211,3 +212,24 @@ columns:
         ({"wait": 45}, lambda t: t["wait"] == pd.Timedelta("45min")),
     ):
         assert holds(drawn(model, schema, given, 50, rng)).all(), given
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "age: {type: integer, min: 0, max: 89, width: 10, points: [20]}",
+        "income: {type: real, min: 0, max: 100, bins: 5, points: [20]}",
+        "born: {type: date, min: 1950-01-01, max: 1959-12-31, unit: year, width: 2}",
+        "month: {type: date, min: 2024-01-01, max: 2024-12-31, unit: month}",
+        'month: {type: date, min: 2024-01-01, max: 2024-12-31, unit: month, format: "%Y-%m"}',
+        "at: {type: time, unit: hour}",
+    ],
+)
+def test_a_label_that_tables_show_is_a_condition(column):
+    """The label of a bin, as tables and queries show it, asks for the whole bin, also on the command line."""
+    schema = pg.Schema.parse(f"columns:\n  {column}\n")
+    (name,) = schema.domain
+    for code, label in enumerate(schema.labels(name)):
+        read = {} if "," in label else read_conditions("--given", [f"{name}={label}"])  # of real numbers: 20..30
+        for value in (label, *read.values()):
+            assert schema.evidence({name: value}) == {name: code}
