@@ -15,10 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import numpy as np
-
 from pgmest.errors import ArgumentError
-from pgmest.measurements.published import EXACT_STDDEV
 from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
@@ -98,7 +95,7 @@ def interval(
         raise ArgumentError.of("about", about, ("table", "population"))
     if kind in ("noise", "bounds") and about != "table":
         raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
-    if kind == "errors" or (kind == "auto" and not _needs_bounds(model, query, clique)):
+    if kind == "errors" or (kind == "auto" and not _needs_bounds(model, query, clique, given)):
         return drawn_answers(cast("ModelBase", model), query, clique, given, about=about).interval(level, about)
     estimated_from(model, "intervals" if kind == "auto" else f"intervals of kind '{kind}'")
     known = cast(Refittable, model)
@@ -126,20 +123,22 @@ def _model_of(model: Any) -> Any:
     return found
 
 
-def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any) -> bool:
+def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
     """Return whether drawn errors would be wrong: answers have no noise, or an attribute was not measured at all.
 
-    Answers without noise are exact, or lie between two known ends. Only models that can be estimated again have bounds.
+    Answers without noise are exact, or lie between two known ends. Answers with hardly any noise are not among them:
+    chains hardly move beside much noisier ones. Only models that can be estimated again have bounds.
     """
     from pgmest.models.model_function import attributes_read
 
     measurements = getattr(model, "measurements", None)
     if getattr(model, "refit", None) is None or not measurements:
         return False
-    if not model.total or any(m.noise == BETWEEN or float(np.min(m.stddev)) <= EXACT_STDDEV for m in measurements):
+    if not model.total or any(m.noise == BETWEEN for m in measurements):
         return True
     measured = {name for measurement in measurements for name in measurement.clique}
-    return not _with_several_codes(model, attributes_read(model, query, clique, None)) <= measured
+    read = (*attributes_read(model, query, clique, None), *(given or ()))
+    return not _with_several_codes(model, read) <= measured
 
 
 def _with_several_codes(model: ModelBase | Refittable, names: Iterable[str]) -> set[str]:

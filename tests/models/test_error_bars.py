@@ -179,3 +179,27 @@ def test_a_result_is_as_good_as_its_model():
     np.testing.assert_array_equal(pg.interval(result, "a").high.values, result.interval("a").high.values)
     with pytest.raises(ArgumentError, match=r"a SupportModel has no replicates: .*pgmest\.estimate"):
         result.uncertainty("a", replicates=5)
+
+
+@pytest.mark.parametrize("stddev", [1e-9, 1e-3, 0.04])
+def test_answers_with_hardly_any_noise_beside_noisy_ones_have_intervals_that_hold(stddev):
+    """Chains cannot move along answers that are thousands of times as precise as others: their intervals all missed."""
+    domain, held = pg.Domain({"a": 3, "b": 4}), []
+    table = np.array([[90.0, 10, 12, 8], [11, 70, 9, 10], [14, 12, 80, 60]])
+    for seed in range(5):
+        noise = np.random.default_rng(seed).normal(0, 8, table.shape)
+        precise = pg.LinearMeasurement(table.sum(axis=1), "a", stddev)
+        model = pg.estimate([pg.LinearMeasurement(table + noise, ("a", "b"), 8.0), precise], domain)
+        found = model.interval(("a", "b"))
+        assert found.kind == "errors"
+        held.append((found.low.values <= table) & (table <= found.high.values))
+        assert model.interval("a").width.values.max() < 5 * stddev
+        assert model.interval(()).width.values < 10 * stddev
+    assert np.mean(held) >= 0.85
+
+
+def test_conditions_on_an_unmeasured_attribute_need_bounds_as_its_table_does():
+    model = pg.estimate([pg.LinearMeasurement([60.0, 40.0], "a", 2.0)], DOMAIN)
+    whole, part = model.interval(("a", "b")), model.interval("a", given={"b": 1})
+    assert (whole.kind, part.kind) == ("bounds", "bounds")
+    np.testing.assert_allclose(part.high.values, whole.high.values[:, 1], atol=1e-6)
