@@ -34,6 +34,9 @@ HOPELESS = 50 * HOLDS
 
 SOLVED = 1e-3
 """The relative residual to which conjugate gradients solve for a Laplace draw."""
+FAR = 1.0
+"""Laplace's approximation is not around a mode if a Newton step would lower the energy by more than this, in nats: the
+search for the mode may stop early where some answers are thousands of times as precise as others."""
 GRADIENTS, TIMED = 5, 3
 """The time of a transition in gradients of the first, short ones, and the number of these that are timed. The factor is
 right within about two on chains of 5 pairs with 8 values each; the time is only announced."""
@@ -83,6 +86,8 @@ def draw(
         if method == "laplace" or misfit <= HOPELESS:
             exact = refined_mode(density, mode)
             misfit, mode = (misfit if exact is mode else laplace_misfit(density, exact, generator)), exact
+            if _above_mode(density, mode) > FAR:
+                misfit = np.inf
         if method == "laplace" or misfit <= HOLDS:
             found = _laplace(density, mode, chains, -(-draws // chains), generator)
     facts: dict[str, Any] = {"divergent": 0, "acceptance": 1.0, "gradients": density.evaluations}
@@ -97,6 +102,13 @@ def draw(
     facts |= {"method": name, "misfit": float(misfit), "missed": missed}
     facts |= {"seconds": time.perf_counter() - started}
     return Draws(found, PosteriorReport.of(counts, np.exp(found[:, :, -1]), **facts))
+
+
+def _above_mode(density: PosteriorDensity, point: np.ndarray) -> float:
+    """Return by how much a Newton step would lower the energy, in nats; hardly any at a mode."""
+    _, gradient = density.energy(point)
+    gradient = np.where(_moves(density, scales=False), gradient, 0.0)
+    return 0.5 * dot(gradient, density.curvature(point).solve(gradient, SOLVED))
 
 
 def laplace_misfit(density: PosteriorDensity, mode: np.ndarray, generator: np.random.Generator) -> float:
