@@ -169,6 +169,9 @@ def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray],
         lines += _entry(name, one, bought)
         if name in known:
             lines += [f"    {line}" for line in prefix_lines(known[name], PRIVATE_MARK)]
+    if guesses and not described:
+        text = "every column is left out of the draft: describe those that are to be kept (columns:)"
+        warnings.warn(text, ReadingWarning, stacklevel=3)
     decisions = [*_decisions(guesses, bought), *rows_decided(table, numbers)]
     return DraftParts(decisions, _file_lines(table, notes), lines, list(_units(guesses)), relations, described)
 

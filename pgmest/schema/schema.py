@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -302,13 +302,17 @@ class Schema:
         warn_of_place(table)
         return check(self, table)
 
-    def table_file(self, table: Any) -> Any:
+    def table_file(self, table: Any, keys: Sequence[str] = ()) -> Any:
         """Return a path with what `file:` says about reading it; return any other table as it is.
+
+        Args:
+            table: the table.
+            keys: columns of the table that the schema does not describe.
 
         Raises:
             FileFormatError: a file that is no table.
         """
-        return placed_file(table_file(table), self.file, self._names) if is_file(table) else table
+        return placed_file(table_file(table), self.file, [*keys, *self._names]) if is_file(table) else table
 
     @property
     def _names(self) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pgmest.data.frames import ReadingWarning
 from pgmest.errors import DataError
 from pgmest.schema import Schema, draft
 
@@ -289,3 +290,12 @@ def test_sentences_and_rare_values_are_not_printed():
 def test_labels_with_leading_zeros_and_grades_are_no_numbers():
     assert "type: categorical" in drafted(zip=["01234", "02345"] * 60)[1]
     assert "type: categorical" in drafted(grade=["1", "2", "3+"] * 60)[1]
+
+
+def test_a_draft_without_columns_is_said():
+    frame = pd.DataFrame({"id": range(60), "note": [f"a long remark about person {i} and others" for i in range(60)]})
+    with pytest.warns(
+        ReadingWarning, match="every column is left out of the draft: describe those that are to be kept"
+    ):
+        text = draft(frame)
+    assert "note IS LEFT OUT" in text

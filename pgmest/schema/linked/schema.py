@@ -211,7 +211,8 @@ class LinkedSchema(Schema):
                 )
                 + f"; give {allowed}."
             )
-        return {name: part.schema.table_file(tables[name]) for name, part in self.parts.items() if name in tables}
+        held = {name: part for name, part in self.parts.items() if name in tables}
+        return {name: part.schema.table_file(tables[name], part.keys) for name, part in held.items()}
 
     def table_file(self, table: Any) -> Any:
         return self.given(table)

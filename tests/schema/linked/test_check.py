@@ -100,3 +100,14 @@ def test_rows_that_are_no_records_are_counted_for_every_table(survey, frames, tm
     files["persons"].write_text(frames["persons"].to_csv(index=False) + "Total,,,\n")
     with pytest.warns(ReadingWarning, match=r"persons\.csv: the last row is no record.*the schema does not say so"):
         survey.check({**frames, "persons": files["persons"]})
+
+
+def test_a_synthetic_table_is_read_where_the_private_one_has_titles(frames, tmp_path):
+    text = SURVEY.replace("  households:\n", "  households:\n    file: {skip: 2}\n")
+    schema, path = LinkedSchema.parse(text), tmp_path / "households.csv"
+    written = frames["households"].to_csv(index=False)
+    for titles in ("Households\n\n", ""):
+        path.write_text(titles + written)
+        check = schema.check({**frames, "households": path})
+        assert check.joins["households"].rows == 3
+        assert check.checks["households"].kept == 1
