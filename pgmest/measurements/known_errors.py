@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.selection import PaidSelection
 from pgmest.tables.domain import Clique
@@ -27,6 +29,8 @@ class KnownErrors:
             the model was written to a file.
         relative: for tables of one attribute, and of several, the standard error of each count relative to the count
             that has other causes than noise and dependence that was not measured.
+        impossible: for some sets of attributes, the cells that cannot have a record, because a structural zero excludes
+            them: tables of true and false.
     """
 
     measurements: tuple[LinearMeasurement, ...]
@@ -36,3 +40,4 @@ class KnownErrors:
     selections: tuple[PaidSelection, ...] = ()
     bounds: Mapping[Clique, float] = field(default_factory=dict)
     relative: tuple[float, float] = (0.0, 0.0)
+    impossible: Mapping[Clique, np.ndarray] = field(default_factory=dict)

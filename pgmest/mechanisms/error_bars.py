@@ -8,6 +8,7 @@ from typing import Any
 
 from pgmest.errors import ImpossibleModelError, ModelTooLarge, PgmestError, TotalError
 from pgmest.estimation.estimate import refit_of
+from pgmest.inference.exact.structural_zeros import excluded_cells
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.base import ModelBase
@@ -23,7 +24,9 @@ def with_known_errors(model: Any, curator: Curator) -> Any:
     if model.known_errors is None and curator.measurements:
         measurements = tuple(m for m in curator.measurements if set(m.clique) <= set(model.domain))
         stddev = _total_stddev(measurements, curator)
-        model.knows(KnownErrors(measurements, stddev, records=model.counted, selections=curator.selections))
+        impossible = excluded_cells(curator.structural_zeros, curator.domain)
+        known = KnownErrors(measurements, stddev, records=model.counted, selections=curator.selections)
+        model.knows(dataclasses.replace(known, impossible=impossible))
     return model
 
 

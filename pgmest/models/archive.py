@@ -17,6 +17,8 @@ A model of any kind that knows the noisy answers behind it, for intervals, has "
 
     known.npy        for each of these measurements its noisy answers and their standard deviations, float64
 
+The entry "impossible" of "known" has the cells that structural zeros exclude, as lengths of runs (impossible_cells.py).
+
 A model on a support also has the number of records in its header, and
 
     codes.npy        the codes, attribute after attribute, in the smallest unsigned type for all of them

@@ -20,6 +20,7 @@ from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import NOISES
 from pgmest.models.archive import MEASURED_MODEL, MODEL, MOST_VALUES, Header, Unreadable, number, write_model
+from pgmest.models.impossible_cells import read_impossible, run_lengths
 from pgmest.sampling.facts import Facts
 from pgmest.solvers.choose import SOLVERS, choose_solver
 from pgmest.solvers.refit import Objective, Refit
@@ -136,6 +137,8 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
     }
     if any(known.relative):
         fields["relative"] = list(known.relative)
+    if known.impossible:
+        fields["impossible"] = [[list(clique), run_lengths(cells)] for clique, cells in known.impossible.items()]
     return {"known": fields}, {"known": answers_of(known.measurements)}
 
 
@@ -196,7 +199,8 @@ def read_known(header: Header, read: Callable[[int], np.ndarray]) -> KnownErrors
         raise Unreadable(f"what it says about its noisy answers is wrong ({error})") from None
     if not all(0 <= error < np.inf for error in (stddev, one, several)) or not records > 0:
         raise Unreadable("what it says about its noisy answers is negative or not a number")
-    return KnownErrors(measurements, stddev, dependence, records, relative=(one, several))
+    impossible = read_impossible(header.layout.domain, fields.get("impossible", []))
+    return KnownErrors(measurements, stddev, dependence, records, relative=(one, several), impossible=impossible)
 
 
 def facts_parts(facts: Sequence[Facts]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

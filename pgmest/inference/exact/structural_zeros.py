@@ -22,6 +22,8 @@ from pgmest.zeros import Combinations, Function, impossible
 
 Rule = Combinations | Function
 
+MOST_CELLS = 1_000_000
+"""The largest number of cells of a rule whose excluded cells are listed."""
 StructuralZeros = Mapping[Any, Any] | Iterable[Rule] | Rule
 """One rule from `pgmest.zeros` or several; or attributes -> impossible combinations, as `zeros.impossible` takes."""
 
@@ -62,6 +64,18 @@ def zero_potentials(zeros: StructuralZeros | None, domain: Domain) -> CliqueVect
         mask = rule.mask(domain).transpose([names.index(name) for name in clique])
         masks[clique] = masks[clique] | mask if clique in masks else mask
     return CliqueVector(domain, {clique: np.where(mask, -np.inf, 0.0) for clique, mask in masks.items()})
+
+
+def excluded_cells(zeros: StructuralZeros | None, domain: Domain) -> dict[Clique, np.ndarray]:
+    """Return the impossible cells of each set of attributes of a rule, as a table of true and false.
+
+    Rules about more than a million cells are left out.
+
+    Raises:
+        UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: as `zero_potentials`.
+    """
+    rules = [rule for rule in zero_rules(zeros) if domain.size(domain.clique(rule.attributes)) <= MOST_CELLS]
+    return {clique: np.isneginf(table.values) for clique, table in zero_potentials(rules, domain).items()}
 
 
 def collapse(layout: Layout, zeros: StructuralZeros | None) -> Collapse | None:

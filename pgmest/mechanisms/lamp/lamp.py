@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.errors import ArgumentError, at_least
+from pgmest.inference.exact.structural_zeros import excluded_cells
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.mechanisms.held_records import known_tables, model_with_invariants
 from pgmest.mechanisms.invariants import neighbors_beside
@@ -275,6 +276,6 @@ def with_known(model: SupportModel, curator: Curator, dependence: Mapping[Clique
     """Note the answers behind a model, and the estimated dependence of tables that were not measured, for intervals."""
     _, stddev = total_of(curator)
     error = stddev if math.isfinite(stddev) else model.total
-    return model.knows(
-        KnownErrors((*known_tables(curator), *curator.measurements), error, dependence, max(model.total, 1.0))
-    )
+    answers, records = (*known_tables(curator), *curator.measurements), max(model.total, 1.0)
+    impossible = excluded_cells(curator.structural_zeros, curator.domain)
+    return model.knows(KnownErrors(answers, error, dependence, records, impossible=impossible))

@@ -93,7 +93,7 @@ class ErrorModel:
     @classmethod
     def of(cls, model: EstimatedModel, known: KnownErrors) -> ErrorModel:
         """Create the error model of a model."""
-        return cls(ModelTables(model), known, read_answers(known.measurements, model.domain))
+        return cls(ModelTables(model, known.impossible), known, read_answers(known.measurements, model.domain))
 
     def draws(
         self, clique: Clique, count: int | None = None, seed: int | np.random.Generator = 0, *, hidden: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations
@@ -28,9 +29,12 @@ class ModelTables:
 
     Attributes:
         model: the model.
+        impossible: for some sets of attributes, the cells that structural zeros exclude, besides those that the
+            potentials of the model exclude.
     """
 
     model: EstimatedModel
+    impossible: Mapping[Clique, np.ndarray] = field(default_factory=dict)
     _tables: dict[Clique, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -76,13 +80,23 @@ class ModelTables:
 
     @property
     def all_possible(self) -> bool:
-        """True if the potentials of the model exclude no cell."""
-        return self._even is None
+        """True if neither structural zeros nor the potentials of the model exclude any cell."""
+        return self._even is None and not self.impossible
 
     def possible(self, clique: Clique) -> np.ndarray:
-        """Return the cells that may have records: all but those that the potentials of a model exclude."""
+        """Return the cells that may have records: all but those that the potentials of a model exclude, or a zero.
+
+        Of structural zeros that the model's potentials do not have, those count whose attributes are all in the clique,
+        unless the model has records there all the same.
+        """
         shape = self.domain.project(clique).shape
-        return np.ones(shape, dtype=bool) if self._even is None else self._even.project(clique).values > 0
+        possible = np.ones(shape, dtype=bool) if self._even is None else self._even.project(clique).values > 0
+        for names, excluded in self.impossible.items():
+            if set(names) <= set(clique):
+                order = [names.index(name) for name in clique if name in names]
+                sizes = [size if name in names else 1 for name, size in zip(clique, shape, strict=True)]
+                possible = possible & ~(excluded.transpose(order).reshape(sizes) & (self.table(clique) == 0))
+        return possible
 
     @cached_property
     def _even(self) -> EstimatedModel | None:

@@ -14,6 +14,7 @@ from pgmest.inference.support.support import Support
 from pgmest.models.errors.drawn_intervals import MOST_CALLS, MOST_CELLS, NOISE_DRAWS, drawn_answers, error_model_of
 from pgmest.models.errors.error_model import _with_sum
 from pgmest.models.errors.possible_values import TRIED, TRIED_TOTALS
+from pgmest.models.measured import known_parts
 from pgmest.tables.information import mutual_information
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5, "d": 2})
@@ -174,6 +175,43 @@ def test_impossible_cells_stay_empty():
     low, high = model.interval(("a", "b"))
     assert high.values[0, 2] == low.values[0, 2] == 0
     assert high.values[1, 2] > 0
+
+
+ZEROS = [
+    pg.zeros.impossible(("a", "b"), [(0, 2), (3, 0)]),
+    pg.zeros.impossible(("d", "a", "c"), [(1, 1, 4)]),
+    pg.zeros.impossible(("c", "d"), [(2, 0)]),
+]
+
+
+@pytest.mark.parametrize("name", ["LAMP", "PrivSyn", "MST", "AIM", "PPSyn", "PrivMRF"])
+def test_impossible_cells_stay_empty_after_every_mechanism_that_honors_zeros(name, tmp_path):
+    codes = np.stack(table_of(3).columns, axis=1).astype(int)
+    a, b, c, d = codes.T
+    broken = ((a == 0) & (b == 2)) | ((a == 3) & (b == 0)) | ((d == 1) & (a == 1) & (c == 4)) | ((c == 2) & (d == 0))
+    data = pg.Dataset.from_codes(codes[~broken], DOMAIN)
+    mechanism = getattr(pg.mechanisms, name)(epsilon=0.3, delta=1e-9, structural_zeros=ZEROS, backend="simulation")
+    model = mechanism.fit(data, seed=0, progress=False).model
+    model.save(tmp_path / "model.npz")
+    for one in (model, pg.load(tmp_path / "model.npz")):
+        pair, triple = one.interval(("b", "a")).high.values, one.interval(("a", "c", "d")).high.values
+        assert pair[2, 0] == pair[0, 3] == triple[1, 4, 1] == 0
+        assert not triple[:, 2, 0].any()
+        assert pair[1, 0] > 0
+        assert triple[1, 4, 0] > 0
+        for table in one.sample_tables(3, seed=0):
+            assert table.project(("a", "b")).values[[0, 3], [2, 0]].tolist() == [0, 0]
+            assert table.project(("a", "c", "d")).values[1, 4, 1] == 0
+
+
+@pytest.mark.parametrize("cells", [5, [["a"]], [[["a"], [1]]], [[["a"], [-1, 5]]], [[["a"], ["x"]]], [[["no"], [1]]]])
+def test_files_with_wrong_impossible_cells_are_refused(cells, lamp, tmp_path, monkeypatch):
+    written = known_parts(lamp)
+    written[0]["known"]["impossible"] = cells
+    monkeypatch.setattr("pgmest.models.measured.known_parts", lambda _: written)
+    lamp.save(tmp_path / "model.npz")
+    with pytest.raises(FileFormatError):
+        pg.load(tmp_path / "model.npz")
 
 
 def test_differences_may_be_negative_and_counts_may_not(lamp):
