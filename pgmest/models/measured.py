@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from pgmest.errors import ArgumentError, PgmestError, count_text
+from pgmest.errors import PgmestError, count_text
 from pgmest.inference.exact.functional_dependencies import Collapse
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses import make_loss
-from pgmest.measurements.checks import check_fit
-from pgmest.measurements.files.query_format import decode_query, encode_query
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.measurements.noise import NOISES
 from pgmest.models.archive import MEASURED_MODEL, MODEL, MOST_VALUES, Header, Unreadable, number, write_model
 from pgmest.models.impossible_cells import read_impossible, run_lengths
+from pgmest.models.measurement_entries import answers_of, described_measurements, read_measurements
 from pgmest.sampling.facts import Facts
 from pgmest.solvers.choose import SOLVERS, choose_solver
 from pgmest.solvers.refit import Objective, Refit
@@ -31,11 +29,6 @@ from pgmest.tables.domain import Clique, Domain
 if TYPE_CHECKING:
     from pgmest.models.base import ModelBase
     from pgmest.models.exact import Model
-
-MOST_ENTRIES = 1_000_000
-"""The largest number of entries of all query matrices together, which are written as text; with more, the measurements
-are left out."""
-
 
 Parts = tuple[dict[str, Any], np.ndarray, np.ndarray]
 
@@ -60,8 +53,6 @@ def _measured_parts(model: Model) -> Parts | str:
         return model.no_error_bars or "its measurements were unknown"
     if not refit.picklable:
         return "it was estimated with the caller's own loss, which a file cannot hold: give estimate(loss=...) a name"
-    if not all(measurement.noise in NOISES for measurement in measurements):
-        return "some answers are intervals, which model files cannot hold yet"
     objective = refit.objective
     method = objective.solver.name
     if SOLVERS.get(method) is not type(objective.solver):
@@ -84,38 +75,6 @@ def _measured_parts(model: Model) -> Parts | str:
     return {"estimate": estimate, "measurements": described}, refit.base, answers_of(measurements)
 
 
-def described_measurements(measurements: Sequence[LinearMeasurement]) -> list[dict[str, Any]] | str:
-    """Describe measurements without their answers, for the header; or return why a file cannot keep them."""
-    entries = 0
-
-    def store(array: np.ndarray) -> list[Any]:
-        nonlocal entries
-        entries += array.size
-        return array.tolist() if entries <= MOST_ENTRIES else []
-
-    try:
-        described = [
-            {
-                "clique": list(measurement.clique),
-                "rows": measurement.rows,
-                "noise": measurement.noise,
-                "query": None if measurement.query is None else encode_query(measurement.query, store),
-            }
-            for measurement in measurements
-        ]
-    except ArgumentError as error:
-        return f"a measured query cannot be written to a file ({str(error).rstrip('.')})"
-    if entries > MOST_ENTRIES:
-        return f"the matrices of its queries have more than {MOST_ENTRIES:,} entries"
-    return described
-
-
-def answers_of(measurements: Sequence[LinearMeasurement]) -> np.ndarray:
-    """Return the answers of each measurement and their standard deviations, one after the other."""
-    parts = [(m.values, np.broadcast_to(m.stddev, m.values.shape)) for m in measurements]
-    return np.concatenate([part for pair in parts for part in pair])
-
-
 def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header's entries and the member of a file that keep the noisy answers behind a model.
 
@@ -124,8 +83,6 @@ def known_parts(model: ModelBase) -> tuple[dict[str, Any], dict[str, np.ndarray]
     known = model.known_errors
     if known is None or not known.measurements:
         return ({"no_error_bars": model.no_error_bars} if model.no_error_bars else {}), {}
-    if not all(measurement.noise in NOISES for measurement in known.measurements):
-        return {"no_error_bars": "some of its answers are intervals, which model files cannot hold yet"}, {}
     described = described_measurements(known.measurements)
     if isinstance(described, str):
         return {"no_error_bars": described}, {}
@@ -336,46 +293,6 @@ def read_measured(
     """
     made = read_measurements(header.layout.domain, header.fields.get("measurements"), read_answers)
     return made, _refit(header, base, list(made))
-
-
-def read_measurements(
-    domain: Domain, described: Any, read_answers: Callable[[int], np.ndarray]
-) -> tuple[LinearMeasurement, ...]:
-    """Read the measurements that a header describes.
-
-    Args:
-        domain: their attributes.
-        described: what `described_measurements` returned.
-        read_answers: returns this many numbers of what `answers_of` returned.
-
-    Raises:
-        Unreadable: the description is wrong.
-    """
-    if not isinstance(described, list) or not all(isinstance(entry, dict) for entry in described):
-        raise Unreadable("its measurements are wrong")
-    rows = [entry.get("rows") for entry in described]
-    if not all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in rows):
-        raise Unreadable("its measurements have no number of answers")
-    answers, place, made = read_answers(2 * sum(rows)), 0, []
-    for entry, count in zip(described, rows, strict=True):
-        values, stddev = answers[place : place + count], answers[place + count : place + 2 * count]
-        place += 2 * count
-        made.append(_measurement(domain, entry, values, stddev))
-    return tuple(made)
-
-
-def _measurement(domain: Domain, entry: dict[str, Any], values: np.ndarray, stddev: np.ndarray) -> LinearMeasurement:
-    try:
-        clique = domain.clique(entry["clique"])
-        spec, query, sizes = entry["query"], None, domain.project(clique)
-        if spec is not None:
-            query = decode_query(spec, sizes, sizes.size(), len(values), lambda value: value)
-            check_fit(sizes, query, sizes.shape)
-        elif len(values) != sizes.size():
-            raise Unreadable("a measurement has another number of answers than its table has cells")
-        return LinearMeasurement(values, clique, stddev, query, entry["noise"])
-    except (PgmestError, KeyError, TypeError, ValueError) as error:
-        raise Unreadable(f"a measurement is wrong ({error})") from None
 
 
 def _refit(header: Header, base: np.ndarray, measurements: list[LinearMeasurement]) -> Refit:

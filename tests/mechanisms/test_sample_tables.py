@@ -32,7 +32,7 @@ def test_every_result_has_tables(name: str) -> None:
 
 def test_a_result_without_answers_says_so() -> None:
     result = made("DualQuery").fit(DATA, seed=0, progress=False)
-    with pytest.raises(ArgumentError, match="does not know the noisy answers"):
+    with pytest.raises(ArgumentError, match="has no intervals here, since DualQuery publishes queries"):
         result.sample_tables(3)
 
 

@@ -429,7 +429,8 @@ def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytes
     spent = str(fitted.ledger_)
     del linked
     gc.collect()
-    assert [one() for one in held] == [None] * 4
+    assert len(held) >= 4
+    assert not any(one() is not None for one in held)
     assert fitted.interval([WORKERS, "region"]).shape == (6, 5)
     assert str(fitted.ledger_) == spent
     fitted.save(tmp_path / "made.npz")

@@ -19,7 +19,7 @@ from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers
 from pgmest.mechanisms.linked.pairing import MOST_COUNTED
 from pgmest.models.archive import Unreadable, number
-from pgmest.models.measured import read_measurements
+from pgmest.models.measurement_entries import read_measurements
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.hierarchy import Hierarchy
 

@@ -23,7 +23,7 @@ from pgmest.data.linked import LinkedTable
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.models.archive import LINKED_MODEL, stored_hierarchies, write_archive
-from pgmest.models.measured import answers_of, described_measurements
+from pgmest.models.measurement_entries import answers_of, described_measurements
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:

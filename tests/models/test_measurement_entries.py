@@ -1,0 +1,86 @@
+"""Model files keep answers of every kind: noisy, exact, between two ends, and rounded at random."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest.models.archive import Unreadable
+from pgmest.models.measurement_entries import answers_of, described_measurements, read_measurements
+
+DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
+GROUPS = [[1, 1, 0], [0, 0, 1]]
+
+
+@st.composite
+def measurements(draw) -> pg.LinearMeasurement:
+    """Draw a measurement of any kind of answers, to the identity or another query."""
+    clique = draw(st.sampled_from([("a",), ("b", "a"), ("a", "b", "c")]))
+    query = draw(st.sampled_from([None, "groups"])) if clique == ("a",) else None
+    cells = 2 if query else DOMAIN.size(clique)
+    values = np.array(draw(st.lists(st.integers(0, 40), min_size=cells, max_size=cells)), dtype=float)
+    matrix = GROUPS if query else None
+    kind = draw(st.sampled_from(["noisy", "exact", "between", "at least", "rounded", "at random", "suppressed"]))
+    if kind == "noisy":
+        return pg.LinearMeasurement(values, clique, values + 0.5, matrix, noise="laplace")
+    if kind == "exact":
+        return pg.LinearMeasurement.exact(values, clique, matrix)
+    if kind == "between":
+        return pg.LinearMeasurement.between(values, 2 * values + 1, clique, matrix, total=100)
+    if kind == "at least":
+        return pg.LinearMeasurement.at_least(values, clique, matrix)
+    if kind == "suppressed":
+        return pg.LinearMeasurement.suppressed(np.where(values < 5, np.nan, values), clique, 5, matrix)
+    return pg.LinearMeasurement.rounded(3 * values, clique, 3, matrix, random=kind == "at random")
+
+
+@given(st.lists(measurements(), min_size=1, max_size=4))
+def test_measurements_come_back_as_they_were(written):
+    described = json.loads(json.dumps(described_measurements(written)))
+    numbers = answers_of(written)
+    read = read_measurements(DOMAIN, described, lambda count: numbers if count == len(numbers) else None)
+    for one, other in zip(written, read, strict=True):
+        assert (one.clique, one.noise, one.base, one.stated_total) == (
+            other.clique,
+            other.noise,
+            other.base,
+            other.stated_total,
+        )
+        for name in ("values", "stddev", "low", "high"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        assert (one.query is None) == (other.query is None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"noise": "between"}, {"noise": "between", "base": 0.5}, {"noise": "between", "base": "3"}, {"noise": "none"}]
+    + [{"noise": "between", "low": 1, "total": total} for total in (-1, "many", True)],
+)
+def test_entries_that_make_no_sense_are_refused(wrong):
+    described = described_measurements([pg.LinearMeasurement([5.0, 1.0], "b", [2.0, 2.0])])
+    with pytest.raises(Unreadable):  # the first answer would lie between 5 and 2
+        read_measurements(DOMAIN, [described[0] | wrong], lambda _: np.array([5.0, 1.0, 2.0, 2.0]))
+
+
+@pytest.mark.parametrize("name", ["MST", "AIM", "HDMM", "PrivBayes", "PPSyn"])
+def test_loaded_models_have_intervals_beside_invariants(name, tmp_path):
+    codes = np.random.default_rng(0).integers([3, 2, 2], size=(300, 3))
+    data = pg.Dataset.from_codes(codes, DOMAIN)
+    mechanism = getattr(pg.mechanisms, name)(epsilon=1.0, delta=1e-9, invariants=["a"], backend="simulation")
+    pairs = list(itertools.combinations(DOMAIN, 2))
+    model = mechanism.fit(data, pg.workloads.marginals(pairs), seed=0, progress=False).model
+    model.save(tmp_path / "model.npz")
+    loaded = pg.load(tmp_path / "model.npz")
+    assert loaded.interval("a").width.values.max() == 0
+    assert np.array_equal(loaded.interval("a").low.values, data.project("a").values)
+    measured = next(clique for clique in model.cliques if set(clique) != {"a"})
+    found, again = model.interval(measured), loaded.interval(measured)
+    assert found.kind == again.kind
+    np.testing.assert_allclose(again.low.values, found.low.values, atol=1e-6)
+    np.testing.assert_allclose(again.high.values, found.high.values, atol=1e-6)
