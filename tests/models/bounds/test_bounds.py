@@ -432,7 +432,16 @@ class TestRefusals:
         with pytest.raises(ModelTooLarge):
             TableBounds([M.exact([3, 4], "a")], {"a": 2, "b": 1000, "c": 1000}, max_megabytes=1).of(("a", "b", "c"))
 
-    def test_models_from_files(self, tmp_path) -> None:
-        pg.estimate([M.exact([3, 4], "a")], DOMAIN).save(tmp_path / "model.npz")
+    def test_models_that_were_not_estimated(self) -> None:
         with pytest.raises(ArgumentError, match="TableBounds"):
-            pg.load(tmp_path / "model.npz").bounds("a")
+            pg.Model(pg.CliqueVector.zeros(pg.Domain(DOMAIN), ["a"]), total=7.0).bounds("a")
+
+
+def test_models_from_files_have_the_same_bounds(tmp_path) -> None:
+    answers = [M.exact([3, 4], "a"), M.at_most([2, 5, 5][: DOMAIN["b"]], "b")]
+    model = pg.estimate(answers, DOMAIN)
+    model.save(tmp_path / "model.npz")
+    for clique in ("a", "b", ("a", "b")):
+        found, loaded = model.bounds(clique), pg.load(tmp_path / "model.npz").bounds(clique)
+        np.testing.assert_array_equal(found.low.values, loaded.low.values)
+        np.testing.assert_array_equal(found.high.values, loaded.high.values)
