@@ -44,7 +44,7 @@ def measurements(draw) -> pg.LinearMeasurement:
 def test_measurements_come_back_as_they_were(written):
     described = json.loads(json.dumps(described_measurements(written)))
     numbers = answers_of(written)
-    read = read_measurements(DOMAIN, described, lambda count: numbers if count == len(numbers) else None)
+    read = read_measurements(DOMAIN, described, lambda count: numbers[:count])
     for one, other in zip(written, read, strict=True):
         assert (one.clique, one.noise, one.base, one.stated_total) == (
             other.clique,
