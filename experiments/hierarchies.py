@@ -347,7 +347,8 @@ kinds. Three seeds decide a ratio to about 5 % only (above). And counts of branc
 shows in pairs of others: they are 17 of the 39 ratios above 1.03, and at 1.05 on average at epsilon 10.
 
 The rows of LAMP, with and without the tree and asked for triples or totals, were made anew after the coarsest level had
-that share. All others are older.
+that share. All others are older. Numbers of other seeds come from `measure` with runs of these seeds, which the table
+below does not have.
 
 Chapters of long-tailed codes alone are at 0.19 to 0.56 at epsilon 1 and 10, and at 0.35 to 0.88 at 0.1; eight other
 seeds gave 0.51 to 0.64 at 0.1, 0.59 on average, with standard errors of 0.06 to 0.08. Nearly all of the budget goes to

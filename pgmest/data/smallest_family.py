@@ -81,7 +81,7 @@ class FamilyLimits:
 
     @cached_property
     def smallest(self) -> tuple[bool, Family | None]:
-        """The smallest family, None if there is none, after a flag that says if this is known."""
+        """A flag that says whether the smallest family is known, and that family; None if no family keeps the rules."""
         if not any(isinstance(rule, CountRule) and rule.least for rule in self.rules):
             return True, Family(np.zeros(len(self.parent), int), np.empty((0, len(self.child)), int))
         return _Program.of(self).solved()
@@ -169,7 +169,7 @@ class _Program:
         return cls(limits, merged, codes, sizes, most, types)
 
     def solved(self) -> tuple[bool, Family | None]:
-        """Return whether the program was solved, and the smallest family; None if there is none."""
+        """Return whether the program was solved, and the smallest family; None if no family keeps the rules."""
         if self.types is None:
             return False, None
         rows = _Rows(self.most)

@@ -22,10 +22,11 @@ from pgmest.zeros import Combinations, Function, impossible
 
 Rule = Combinations | Function
 
-MOST_CELLS = 1_000_000
-"""The largest number of cells of a rule whose excluded cells are listed."""
 StructuralZeros = Mapping[Any, Any] | Iterable[Rule] | Rule
 """One rule from `pgmest.zeros` or several; or attributes -> impossible combinations, as `zeros.impossible` takes."""
+
+MOST_CELLS = 1_000_000
+"""The largest number of cells of a rule whose excluded cells are listed."""
 
 
 def zero_rules(zeros: StructuralZeros | None) -> list[Rule]:

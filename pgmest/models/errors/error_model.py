@@ -324,7 +324,7 @@ class ErrorModel:
         return UnseenDependence(self.tables, deviations, sizes, known.dependence, *selected)
 
     def _errors_of_measured(self, clique: Clique) -> np.ndarray | None:
-        """Draw errors of a table that was measured; None of another, or of a large one."""
+        """Draw errors of a table that was measured; return None if it was not, or if it is large."""
         if not self.is_measured(clique) or self.tables.domain.size(clique) * OF_CHOSEN > MOST_NUMBERS:
             return None
         if clique not in self._drawn:

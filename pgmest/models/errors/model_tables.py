@@ -84,10 +84,10 @@ class ModelTables:
         return self._even is None and not self.impossible
 
     def possible(self, clique: Clique) -> np.ndarray:
-        """Return the cells that may have records: all but those that the potentials of a model exclude, or a zero.
+        """Return the cells that may have records: those that neither the model's potentials nor a zero exclude.
 
-        Of structural zeros that the model's potentials do not have, those count whose attributes are all in the clique,
-        unless the model has records there all the same.
+        A structural zero that is not in the potentials counts if all of its attributes are in the clique, and if the
+        model has no records in the cells that it excludes.
         """
         shape = self.domain.project(clique).shape
         possible = np.ones(shape, dtype=bool) if self._even is None else self._even.project(clique).values > 0

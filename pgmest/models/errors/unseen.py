@@ -45,7 +45,7 @@ class UnseenDependence:
         dependence: the expected l1 distance of some tables from the model, if their mechanism knows it.
         selections: the marginals that were compared with models and not chosen.
         bounds: bounds that earlier selections gave, as `selected_bounds`.
-        errors: returns drawn errors of a measured table, shape (count, *shape); None where there are none.
+        errors: returns drawn errors of a measured table, shape (count, *shape), or None for other tables.
     """
 
     tables: ModelTables
