@@ -20,7 +20,6 @@ by "multiple_imputation", as exact answers may determine the estimates.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,35 +27,35 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.widths import short_names
-from pgmest.analyses.results import read_result
+from pgmest.analyses.checks import (
+    ROUNDING,
+    SURPRISING,
+    check_count,
+    check_numbers,
+    effective,
+    note_of_close_tables,
+    notes_of_equal_tables,
+    notes_of_tables,
+    notes_of_unmeasured,
+    too_close,
+)
+from pgmest.analyses.results import read_results
 from pgmest.analyses.rules import INDEPENDENT, RULES, multiple_imputation
-from pgmest.analyses.sampled_tables import SampledTables, named_pairs
+from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.errors import ArgumentError
 
 QUARTERS = 4
 """The number of consecutive groups of tables that are compared: that of the chains by default."""
 
-SURPRISING = 1e-3
-"""The probability, over all components, of finding a difference of the quarters by chance alone."""
-
-ROUNDING = 1e-20
-"""A variance below this share of the squared estimates is taken for rounding errors."""
-
-FAR_VARIANCE = 1e3
-"""A variance that exceeds the median over the tables by this factor hints at a fit that failed on one table, such as a
-logistic regression whose classes are separated there."""
-
-WEIGHTED_RULE = "multiple_imputation"
-"""The rule for tables that differ in their weights: the weights are draws about the table behind the answers."""
+TABLE_RULE = "multiple_imputation"
+"""The rule for tables of `sample_tables(about="table")`, and for those that differ in their weights: both are draws of
+the table behind the answers."""
 
 NO_VARIANCE = (
     "all variances are 0, so that the error is what lies between the tables: if they have weights, as those of linked "
     "tables do, it is far too small without tables=."
 )
 """The note on results without variances, of which nothing shows whether the tables are draws or have weights."""
-
-FEW_TABLES = 5
-"""With fewer tables, most of an interval's width is uncertainty about the variance between tables."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +128,7 @@ def combine(
     *,
     rule: str | None = None,
     synthetic_share: float = 1.0,
-    data: Sequence[tuple[Any, Any]] | None = None,
+    data: Sequence[tuple[Any, ...]] | None = None,
     tables: SampledTables[Any] | None = None,
 ) -> Combined:
     """Return one estimate with a valid standard error from the same analysis of m synthetic tables.
@@ -142,14 +141,16 @@ def combine(
 
     Args:
         results: one result for each table, which is one of
-            - (estimate, variance): numbers, or arrays of one shape; the variance may be a covariance matrix;
+            - (estimate, variance): numbers, arrays of one shape, series and dataframes of pandas, or dictionaries; the
+              variance may be a covariance matrix;
             - the fitted result of a statsmodels model, of which `params` and `bse` are read;
             - a fitted LinearRegression or LogisticRegression of scikit-learn, with `data=`: the intercept, then the
               coefficients. Fit it without a penalty (LogisticRegression(C=np.inf)), which the standard errors ignore.
+            Estimates with names are put in the order of the first result's.
         rule: a rule of the table in `pgmest.analyses.rules`; by default "noise_aware" (`Posterior.sample_tables(m)`),
-            and "multiple_imputation" for `tables` with weights.
+            and "multiple_imputation" for `tables` with weights, or drawn with about="table".
         synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
-        data: for scikit-learn, the (X, y) to which each model was fitted.
+        data: for scikit-learn, the (X, y) to which each model was fitted, or (X, y, weights).
         tables: the tables, as `sample_tables` returned them: they know the effective draws and the agreement of the
             chains that drew them, and the pairs of attributes that no answer is about. Tables with weights, of linked
             tables, must be given, as they know how much farther apart draws would be.
@@ -159,7 +160,8 @@ def combine(
             or that have fewer than two effective draws; or are not a list that `sample_tables` returned; or there are
             more or fewer of them than results; or have weights, and the rule is another one than theirs, or the results
             do not use them.
-        ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule,
+        ArgumentError: fewer than two results, results of different shapes, names or outcomes, or of an unknown kind;
+            fits whose coefficients their records do not determine, or whose `data` are others; an unknown rule;
             estimates or variances that are not finite, variances below 0, or estimates that are all the same.
     """
     rule = _rule_of(rule, tables)
@@ -177,25 +179,23 @@ def combine(
         raise ArgumentError("combine needs at least one result, got none.")
     if data is not None and len(data) != len(parts):
         raise ArgumentError(f"data has {len(data)} entries for {len(parts)} results; give (X, y) for each.")
-    read = [read_result(part, None if data is None else data[index]) for index, part in enumerate(parts)]
-    if len({estimate.shape for estimate, _, _ in read}) > 1:
-        shapes = sorted({str(estimate.shape) for estimate, _, _ in read})
-        raise ArgumentError(
-            f"the results have different shapes ({', '.join(shapes)}): a category may be missing from a table. "
-            "Fix the categories of the analysis in advance."
-        )
-    estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))
-    _check_numbers(estimates, variances, read[0][2])
-    equal = _note_of_equal_tables(estimates, variances, rule, None if tables is None else tables.weight)
+    read = read_results(parts, data)
+    estimates, variances = np.stack([one.estimate for one in read]), np.stack([one.variance for one in read])
+    names = read[0].names
+    check_numbers(estimates, variances, names)
+    equal = [
+        *dict.fromkeys(one.note for one in read if one.note),
+        *notes_of_equal_tables(estimates, variances, rule, None if tables is None else tables.weight),
+    ]
     most, wider, notes = float(len(parts)), 1.0, equal
     if tables is not None:
-        _check_count(tables, len(parts))
-        most, wider, more = _effective(tables.report, len(parts))
+        check_count(tables, len(parts))
+        most, wider, more = effective(tables.report, len(parts))
         wider *= (tables.spread or 1.0) ** 2
-        notes = [*equal, *more, *_notes_of_unmeasured(tables, read[0][2])]
+        notes = [*equal, *more, *notes_of_unmeasured(tables, names)]
     elif len(parts) > 1 and not variances.any() and estimates.var(axis=0).any():
         notes = [*equal, NO_VARIANCE]
-    return _combined(estimates, variances, rule, synthetic_share, read[0][2], most, wider, notes)
+    return _combined(estimates, variances, rule, synthetic_share, names, most, wider, notes)
 
 
 def _rule_of(rule: Any, tables: Any) -> str:
@@ -211,108 +211,13 @@ def _rule_of(rule: Any, tables: Any) -> str:
             "the list that sample_tables returned: parts and copies have lost its facts",
         )
     weighted = tables is not None and tables.spread is not None
-    usual = WEIGHTED_RULE if weighted else "noise_aware"
+    usual = TABLE_RULE if weighted or (tables is not None and tables.about == "table") else "noise_aware"
     found = usual if rule is None else rule
     if found not in RULES:
         raise ArgumentError.of("rule", rule, RULES)
     if weighted and found != usual:
         raise ArgumentError.of("rule", rule, f"'{usual}' or left out, since these tables differ in their weights alone")
     return found
-
-
-def _check_numbers(estimates: np.ndarray, variances: np.ndarray, names: tuple[str, ...]) -> None:
-    """Raise ArgumentError, which says where, if an estimate or a variance is not finite, or a variance is below 0."""
-    wrong = ~(np.isfinite(estimates) & np.isfinite(variances) & (variances >= 0))
-    if not wrong.any():
-        return
-    table, *place = (int(axis[0]) for axis in np.nonzero(wrong))
-    where = tuple([table, *place])
-    name = "" if not place else f" of {names[place[0]]!r}" if names else f" of component {place}"
-    raise ArgumentError(
-        f"results[{table}] has the estimate {estimates[where]:.4g} with the variance {variances[where]:.4g}{name}: "
-        "estimates must be finite, and variances finite and at least 0. The fit to that table may have failed, as a "
-        "category or an outcome may be missing from it: merge rare categories before the analysis."
-    )
-
-
-def _note_of_equal_tables(
-    estimates: np.ndarray, variances: np.ndarray, rule: str, weight: str | None = None
-) -> list[str]:
-    """Return a note if no component differs between the tables, though its variance within tables is positive.
-
-    Raises:
-        ArgumentError: the same, for a rule of tables that cannot be equal, or for tables with a column of weights.
-    """
-    uncertain = variances.max(axis=0) > 0
-    same = estimates.var(axis=0) <= ROUNDING * np.square(estimates).mean(axis=0)
-    advice = f"weight each row by the column '{weight}', in which alone the tables differ"
-    if weight is not None and same.all():
-        if uncertain.any():
-            raise ArgumentError(f"the estimates of all tables are equal: {advice}.")
-        return [f"the estimates of all tables are equal: unless they are so for any weights, {advice}."]
-    if weight is not None and (same & uncertain).any():
-        which = f"{int((same & uncertain).sum())} of {same.size} components"
-        return [f"the estimates of {which} are equal in all tables: unless they are so for any weights, {advice}."]
-    if len(estimates) < 2 or not uncertain.any() or (uncertain & ~same).any():
-        return []
-    if rule == "multiple_imputation":
-        return ["the estimates of all tables are equal, which is right only if exact answers determine them."]
-    raise ArgumentError(
-        "the estimates of all tables are equal, so that the results are of one table and not of several draws: analyze "
-        "each table that sample_tables(m) returned."
-    )
-
-
-def _check_count(tables: SampledTables[Any], results: int) -> None:
-    """Raise ArgumentError if there are other numbers of tables and results."""
-    if len(tables) != results:
-        raise ArgumentError(f"there are {results} results of {len(tables)} tables: analyze each of them once.")
-
-
-def _notes_of_unmeasured(tables: SampledTables[Any], names: tuple[str, ...]) -> list[str]:
-    """Return a note on the pairs that no answer is about: those with an attribute that the results name, if any."""
-    words = {word for name in names for word in re.findall(r"\w+", name)} | set(names)
-    pairs = [pair for pair in tables.unmeasured if words & set(pair)] or list(tables.unmeasured)
-    if not pairs:
-        return []
-    return [
-        f"no answer is about {named_pairs(pairs)}: the tables draw their dependence at random, as strong as that of "
-        "other pairs, and no answer shows whether it is. Report what relates them as assumed, or measure those pairs."
-    ]
-
-
-def _effective(report: Any, tables: int) -> tuple[float, float, list[str]]:
-    """Return the number of independent draws that tables are worth, how much their variance is raised, and notes.
-
-    If the chains disagree a little, the variance between tables is multiplied by the square of R-hat, which is the
-    ratio of the variance of all draws to that within chains (Gelman and Rubin 1992).
-
-    Raises:
-        ArgumentError: the chains are not reliable, or have fewer than two effective draws.
-    """
-    if report is None:
-        return float(tables), 1.0, []
-    wider, notes = 1.0, list[str]()
-    if report.nearly_reliable:
-        wider = report.disagreement**2
-        notes.append(
-            f"the posterior's chains disagree a little (R-hat {report.disagreement:.3g}): the variance between tables "
-            f"was multiplied by {wider:.3g}. Raise warm_up= or draws= of posterior()."
-        )
-    elif not report.reliable:
-        raise ArgumentError(
-            f"the posterior is not reliable yet, as {report.trouble}: tables drawn from it have no valid standard "
-            "error. Raise warm_up= or draws= of posterior(), and draw the tables again."
-        )
-    if not report.bulk_ess >= 2:
-        raise ArgumentError(
-            f"the posterior has {report.bulk_ess:.2g} effective draws at the cells that mix worst, too few for a "
-            "variance: raise draws= of posterior(), and draw the tables again."
-        )
-    if report.bulk_ess >= tables:
-        return tables, wider, notes
-    notes.append(f"the tables count as {report.bulk_ess:.3g} draws, the effective ones of the posterior.")
-    return report.bulk_ess, wider, notes
 
 
 def _combined(
@@ -342,51 +247,14 @@ def _combined(
     spread, tables = (1.0 + 1.0 / m) * between, len(estimates)
     total, degrees = RULES[rule](within, between, spread, m, share)
     if rule in INDEPENDENT:
-        close = _too_close(within, between, m, share)
+        close = too_close(within, between, m, share)
         if close.any():
             safe = multiple_imputation(within, between, spread, m, share)
             total, degrees = (np.where(close, one, other) for one, other in zip(safe, (total, degrees), strict=True))
-            notes = [*notes, _note_of_close_tables(close, rule)]
-    notes = [*notes, *_notes_of_tables(variances)]
+            notes = [*notes, note_of_close_tables(close, rule)]
+    notes = [*notes, *notes_of_tables(variances)]
     stddev = np.sqrt(total)
     return Combined(estimates.mean(axis=0), stddev, degrees, within, between, tables, rule, names, tuple(notes))
-
-
-def _too_close(within: np.ndarray, between: np.ndarray, m: np.ndarray, share: float) -> np.ndarray:
-    """Return which components vary less between tables than tables of independent records do.
-
-    For normal estimates, (m - 1) b / u follows the chi-squared distribution at least. Analysts' variances are rough, so
-    that b must be below half of the variance that is that unlikely, at a level for all components together.
-    """
-    from scipy.stats import chi2  # imported late: it takes a second
-
-    level = SURPRISING / max(1, within.size)
-    return between < 0.5 * within * chi2.ppf(level, np.maximum(m - 1, 1)) / np.maximum(m - 1, 1)
-
-
-def _note_of_close_tables(close: np.ndarray, rule: str) -> str:
-    which = "" if close.ndim == 0 else f" in {int(close.sum())} of {close.size} components"
-    return (
-        f"the tables differ by less than independent records do{which}, so that the rule {rule!r} is not valid, and "
-        "the larger standard errors of 'multiple_imputation' were taken. Draw the tables by sample_tables(m), name the "
-        "rule that fits them, or give tables= if they have weights: the standard errors are far too small without it."
-    )
-
-
-def _notes_of_tables(variances: np.ndarray) -> list[str]:
-    """Return notes on few tables, and on tables whose variances are far larger than those of the others."""
-    notes = list[str]()
-    if 1 < len(variances) < FEW_TABLES:
-        notes.append(f"{len(variances)} tables are few: more of them, such as 20, make the intervals narrower.")
-    usual = np.median(variances, axis=0)
-    far = (variances > FAR_VARIANCE * usual) & (usual > 0)
-    if far.any():
-        which = np.flatnonzero(far.reshape(len(far), -1).any(axis=1)).tolist()
-        notes.append(
-            f"the variances of results {which} exceed the median by more than {FAR_VARIANCE:,.0f} times: the fits to "
-            "these tables may have failed, and widen the standard errors. Merge rare categories before the analysis."
-        )
-    return notes
 
 
 def _quarters_apart(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

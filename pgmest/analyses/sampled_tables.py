@@ -22,6 +22,8 @@ class SampledTables(list[T]):
         weight: the column of weights that analyses must use; None for tables without weights.
         spread: the standard error of an estimate, relative to its standard deviation between tables; None for tables
             that vary as draws do.
+        about: "table" if the tables have hardly any sampling error; "population" if their records are independent; None
+            if that is not known.
     """
 
     def __init__(
@@ -31,16 +33,18 @@ class SampledTables(list[T]):
         unmeasured: Sequence[Pair] = (),
         weight: str | None = None,
         spread: float | None = None,
+        about: str | None = None,
     ) -> None:
         super().__init__(tables)
         self.report = report
         self.unmeasured: tuple[Pair, ...] = tuple(unmeasured)
         self.weight: str | None = weight
         self.spread: float | None = spread
+        self.about: str | None = about
 
     def changed(self, tables: Iterable[Any]) -> SampledTables[Any]:
         """Return the same tables in another form."""
-        return SampledTables(tables, self.report, self.unmeasured, self.weight, self.spread)
+        return SampledTables(tables, self.report, self.unmeasured, self.weight, self.spread, self.about)
 
 
 def pairs_outside(names: Sequence[str], cliques: Iterable[Iterable[str]]) -> list[Pair]:

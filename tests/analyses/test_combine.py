@@ -53,6 +53,17 @@ class TestFormulas:
         close = [(10 + place / 1e4, 1.0) for place in range(8)]
         assert "or give tables= if they have weights" in combine(close).notes[0]
 
+    def test_tables_know_what_they_are_about(self) -> None:
+        given, domain = pg.LinearMeasurement.exact(pg.Factor({"a": 2}, [30.0, 20.0]), "a"), pg.Domain({"a": 2, "b": 2})
+        noisy = pg.LinearMeasurement(np.array([24.0, 26.0]), ("b",), 3.0)
+        model = pg.estimate([given, noisy], domain)
+        for tables in (model.sample_tables(3, seed=0), model.posterior(draws=100, seed=0).sample_tables(3, seed=0)):
+            results = [(t.project("b").values[1], 1.0) for t in tables]
+            assert (tables.about, combine(results, tables=tables).rule) == ("table", "multiple_imputation")
+            assert combine(results, tables=tables, rule="noise_aware").rule == "noise_aware"
+        tables = model.sample_tables(3, about="population", seed=0)
+        assert (tables.changed("abc").about, combine(self.RESULTS, tables=tables).rule) == ("population", "noise_aware")
+
     def test_a_negative_variance_is_replaced(self) -> None:
         found = combine([(1.0, 5.0), (1.1, 5.0)], rule="fully_synthetic", synthetic_share=0.5)
         assert float(found.stddev) == pytest.approx(np.sqrt(2.5))
@@ -338,6 +349,161 @@ class TestOtherLibraries:
             np.testing.assert_allclose(np.sqrt(found.within), 1 / np.sqrt(4000), rtol=0.1)
         with pytest.raises(ArgumentError, match="data="):
             combine(fits)
+
+    def test_coefficients_in_another_order_are_matched_by_name(self) -> None:
+        names, others = ["x", "g"], ["g", "x"]
+        fits = [
+            SimpleNamespace(params=pd.Series([1.0, 5.0], names), bse=pd.Series([0.1, 0.5], names)),
+            SimpleNamespace(params=pd.Series([5.5, 1.5], others), bse=pd.Series([0.5, 0.1], others)),
+        ]
+        found = combine(fits)
+        assert found.names == ("x", "g")
+        np.testing.assert_allclose(found.estimate, [1.25, 5.25])
+        np.testing.assert_allclose(found.within, [0.01, 0.25])
+
+    def test_another_category_that_is_missing_from_a_table(self) -> None:
+        fits = [pd.Series([1.0, 2.0], ["C(x)[T.b]", name]) for name in ("C(x)[T.c]", "C(x)[T.c]", "C(x)[T.d]")]
+        results = [SimpleNamespace(params=one, bse=0.1 * one) for one in fits]
+        with pytest.raises(ArgumentError, match=r"results\[2\] lacks C\(x\)\[T.c\]; results\[0\] lacks C\(x\)\[T.d\]"):
+            combine(results)
+
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            ([[0, 0, 0, 0], [1, 2, 3, 4]], r"results\[1\]: no record of its table has const,"),
+            ([[1, 1, 1, 1], [2, 2, 2, 2]], r"results\[1\]: the columns const, x of its design determine one another"),
+        ],
+    )
+    def test_tables_that_do_not_determine_a_coefficient(self, columns, message) -> None:
+        """Statsmodels gives an empty column the coefficient 0 with the standard error 0."""
+        fits = []
+        for design in ([[1, 1, 1, 1], [1, 2, 3, 5]], columns):
+            model = SimpleNamespace(exog=np.transpose(design).astype(float), exog_names=["const", "x"])
+            fits.append(SimpleNamespace(params=np.ones(2), bse=np.array([0.0, 0.1]), model=model))
+        with pytest.raises(ArgumentError, match=message):
+            combine(fits)
+
+    def test_powers_of_years_are_no_singular_design(self) -> None:
+        years, fits = np.arange(2000.0, 2020.0), []
+        for place in range(3):
+            model = SimpleNamespace(exog=np.stack([years**0, years, years**2], axis=1), exog_names=["c", "y", "y2"])
+            fits.append(SimpleNamespace(params=np.ones(3) * place, bse=np.ones(3), model=model))
+        assert combine(fits).names == ("c", "y", "y2")
+
+    def test_series_dataframes_and_dictionaries_have_names(self) -> None:
+        means = [pd.Series([1.0, 3.0 + i], index=["b", "a"]) for i in range(3)]
+        variances = [pd.Series([0.3, 0.1], index=["a", "b"])] * 3  # in another order than the estimates
+        for pairs in (zip(means, variances, strict=True), [(dict(m), dict(variances[0])) for m in means]):
+            found = combine(list(pairs))
+            assert found.names == ("b", "a")
+            np.testing.assert_allclose(found.within, [0.1, 0.3])
+        with pytest.raises(ArgumentError, match=r"results\[1\]: the estimates are about b, a, .* a, c"):
+            combine([(means[0], variances[0]), (means[1], pd.Series([0.3, 0.1], index=["a", "c"]))])
+        frames = [pd.DataFrame([[1.0, 2.0 + i], [3.0, 4.0]], index=["f", "m"], columns=["x", "y"]) for i in range(3)]
+        found = combine([(one, 0.1 * one) for one in frames])
+        assert found.names == ("f, x", "f, y", "m, x", "m, y")
+        assert "m, y" in repr(found)
+        nothing = frames[2] * np.array([[1, 1], [1, np.nan]])
+        with pytest.raises(ArgumentError, match="of 'm, y'"):
+            combine([(one, 0.1 * one) for one in (*frames[:2], nothing)])
+
+    def test_a_covariance_dataframe(self) -> None:
+        names = ["a", "b"]
+        pairs = [
+            (
+                pd.Series([1.0 + i, 2.0], names),
+                pd.DataFrame(np.diag([0.1, 0.2]), names, names).loc[["b", "a"], ["b", "a"]],
+            )
+            for i in range(3)
+        ]
+        np.testing.assert_allclose(combine(pairs).within, [0.1, 0.2])
+
+    @pytest.mark.parametrize("result", [("x", 1.0), ({"a": "?"}, {"a": 1.0}), (1j, 1.0), ([1.0], [[1.0, 2.0]])])
+    def test_results_that_are_no_numbers_or_of_two_shapes(self, result) -> None:
+        with pytest.raises(ArgumentError, match=r"results\[0\]: the estimate"):
+            combine([result, (1.0, 1.0)])
+
+
+class TestScikitLearn:
+    """Standard errors of scikit-learn's models, which it does not compute."""
+
+    @pytest.fixture
+    def tables(self) -> list[pd.DataFrame]:
+        pytest.importorskip("sklearn")
+        found = []
+        for seed in range(4):
+            generator = np.random.default_rng(seed)
+            x, g = generator.normal(2, 1, 500), generator.integers(0, 2, 500)
+            y = x + 3 * g + generator.normal(0, 1, 500)
+            weights = generator.exponential(1.0, 500)
+            found.append(pd.DataFrame({"x": x, "g": g, "y": y, "b": y > 3.5, "w": weights}))
+        return found
+
+    def test_columns_in_another_order(self, tables) -> None:
+        from sklearn.linear_model import LinearRegression
+
+        orders = [["x", "g"], ["g", "x"]] * 2
+        fits = [LinearRegression().fit(t[names], t.y) for t, names in zip(tables, orders, strict=True)]
+        found = combine(fits, data=[(t[["g", "x"]], t[["y"]]) for t in tables])
+        assert found.names == ("intercept", "x", "g")
+        np.testing.assert_allclose(found.estimate, [0, 1, 3], atol=0.3)
+        np.testing.assert_allclose(np.sqrt(found.within[1]), 1 / np.sqrt(500), rtol=0.2)
+
+    def test_without_an_intercept(self, tables) -> None:
+        from sklearn.linear_model import LinearRegression
+
+        fits = [LinearRegression(fit_intercept=False).fit(t[["x"]], t.y) for t in tables]
+        found = combine(fits, data=[(t[["x"]], t.y) for t in tables])
+        assert found.names == ("x",)
+
+    @pytest.mark.parametrize("kind", ["linear", "logistic"])
+    def test_weights(self, tables, kind) -> None:
+        """Whole weights give the coefficients of repeated records; variances are those of the sandwich estimator."""
+        from sklearn.linear_model import LinearRegression, LogisticRegression
+
+        model = (lambda: LinearRegression()) if kind == "linear" else (lambda: LogisticRegression(C=np.inf, tol=1e-8))
+        column = "y" if kind == "linear" else "b"
+        fits = [model().fit(t[["x"]], t[column], sample_weight=t.w) for t in tables]
+        weighted = combine(fits, data=[(t[["x"]], t[column], t.w) for t in tables])
+        even = [model().fit(t[["x"]], t[column]) for t in tables]
+        plain = combine(even, data=[(t[["x"]], t[column]) for t in tables])
+        ratio = weighted.within / plain.within  # exponential weights: records are worth half
+        assert np.all((ratio > 1.3) & (ratio < 3.0))
+        scaled = combine(even, data=[(t[["x"]], t[column], np.full(500, 7.0)) for t in tables])
+        np.testing.assert_allclose(scaled.within, plain.within)
+        if kind == "linear":
+            with pytest.raises(ArgumentError, match=r"results\[0\]: the coefficients are .* \(X, y, weights\)"):
+                combine(fits, data=[(t[["x"]], t[column]) for t in tables])
+
+    def test_a_penalty_is_told(self, tables) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        data = [(t[["x"]], t.b) for t in tables]
+        for penalty, notes in ((np.inf, 0), (0.01, 1)):
+            fits = [LogisticRegression(C=penalty, tol=1e-8).fit(x, y) for x, y in data]
+            found = [note for note in combine(fits, data=data).notes if "C=np.inf" in note]
+            assert len(found) == notes
+
+    def test_models_whose_standard_errors_are_not_known(self, tables) -> None:
+        from sklearn.linear_model import Lasso, Ridge
+
+        for model in (Lasso(), Ridge()):
+            fits = [model.fit(tables[0][["x"]], tables[0].y)] * 2
+            with pytest.raises(ArgumentError, match=f"the standard errors of a {type(model).__name__} are not known"):
+                combine(fits, data=[(t[["x"]], t.y) for t in tables[:2]])
+
+    def test_other_outcomes_and_data(self, tables) -> None:
+        from sklearn.linear_model import LinearRegression, LogisticRegression
+
+        data = [(t[["x"]], np.where(t.b, "yes", "no" if place else "zero")) for place, t in enumerate(tables)]
+        fits = [LogisticRegression(C=np.inf).fit(x, y) for x, y in data]
+        with pytest.raises(ArgumentError, match=r"outcome yes or zero, and results\[1\] about no or yes"):
+            combine(fits, data=data)
+        fits = [LinearRegression().fit(t[["x"]], t.y) for t in tables]
+        wrong: tuple[Any, ...]
+        for wrong in ((tables[0][["x"]], tables[0].y[:5]), (tables[0][["g"]], tables[0].y), (3,), (["a"], [1.0])):
+            with pytest.raises(ArgumentError, match=r"results\[0\]: "):
+                combine(fits, data=[wrong, *[(t[["x"]], t.y) for t in tables[1:]]])
 
 
 class TestRefusals:

@@ -303,7 +303,7 @@ class Posterior:
         models = (model for index, model in enumerate(self.models()) if index in chosen)
         if attributes is None:
             tables = [model.sample(n, method, generator) for model in models]
-            return SampledTables(tables, self.report, pairs_outside(self.domain.attributes, self.cliques))
+            return SampledTables(tables, self.report, pairs_outside(self.domain.attributes, self.cliques), about=about)
         names = self.domain.clique(attributes)
         facts = [one for each in exact_facts(self.density.measurements) if (one := each.margin(self.domain, names))]
         if self.domain.size(names) > MOST_CELLS:
@@ -312,7 +312,7 @@ class Posterior:
         else:
             weighted = map(table_records, self._draws.around(names, {}, "table", generator, chosen))
         drawn = [records_of(records, n, method, facts, generator) for records in weighted]
-        return SampledTables(drawn, self.report, pairs_outside(names, self.cliques))
+        return SampledTables(drawn, self.report, pairs_outside(names, self.cliques), about=about)
 
     def to_inference_data(self) -> Any:
         """Return the draws of totals and of measured marginals as ArviZ's InferenceData (a DataTree from ArviZ 1 on).

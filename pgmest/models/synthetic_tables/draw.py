@@ -92,7 +92,7 @@ def sample_tables_of(
         _warn_of_unmeasured(unmeasured)
     if not model.total > 0:
         empty = [model.sample(0 if n is None else n, seed=generator).select(names) for _ in range(m)]
-        return SampledTables(empty, None, unmeasured)
+        return SampledTables(empty, None, unmeasured, about=about)
     free = not facts and plausible.errors.tables.all_possible
     means = {name: plausible.mean(name) for name in names} if free else {}
     records, found = _records_of(model, names, means), list[Dataset]()
@@ -120,7 +120,7 @@ def sample_tables_of(
             SyntheticTablesWarning,
             stacklevel=3,
         )
-    return SampledTables(found, None, unmeasured)
+    return SampledTables(found, None, unmeasured, about=about)
 
 
 def _warn_of_unmeasured(pairs: Sequence[Clique]) -> None:
