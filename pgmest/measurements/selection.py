@@ -48,13 +48,17 @@ class ScoredMarginal:
 
     def scores(self, tables: np.ndarray) -> np.ndarray:
         """Return the scores of many tables of counts, shape (tables, cells)."""
-        if self.groups is not None:
-            order = np.argsort(self.groups, kind="stable")
-            present, starts = np.unique(self.groups[order], return_index=True)
-            merged = np.zeros((len(tables), len(self.expected)))
-            merged[:, present] = np.add.reduceat(tables[:, order], starts, axis=1)
-            tables = merged
-        return self.weight * (np.abs(tables - self.expected).sum(axis=1) - self.expected_error)
+        return self.weight * (np.abs(self.merged(tables) - self.expected).sum(axis=1) - self.expected_error)
+
+    def merged(self, tables: np.ndarray) -> np.ndarray:
+        """Return many tables of counts, shape (tables, cells), over the cells of y."""
+        if self.groups is None:
+            return tables
+        order = np.argsort(self.groups, kind="stable")
+        present, starts = np.unique(self.groups[order], return_index=True)
+        found = np.zeros((len(tables), len(self.expected)))
+        found[:, present] = np.add.reduceat(tables[:, order], starts, axis=1)
+        return found
 
 
 class CellMerging(Protocol):

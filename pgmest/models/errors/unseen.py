@@ -9,9 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest.measurements.selection import PaidSelection, ScoredMarginal
+from pgmest.measurements.selection import PaidSelection
 from pgmest.models.errors.bounded_sizes import mean_below, sizes_below
 from pgmest.models.errors.model_tables import ModelTables
+from pgmest.models.errors.selected_bounds import SelectedBounds
 from pgmest.models.errors.smooth_functions import DEGREES, smooth_functions
 from pgmest.tables.domain import Clique
 
@@ -114,9 +115,7 @@ class UnseenDependence:
 
     def selected_bound(self, clique: Clique) -> float:
         """Return a bound on the l1 distance of a table from the model's by the selections that it lost; inf if none."""
-        return min(
-            (bound for names, bound in self.selected_bounds.items() if set(clique) <= set(names)), default=math.inf
-        )
+        return self._selected.of(clique)
 
     @cached_property
     def strengths(self) -> dict[Clique, float]:
@@ -193,37 +192,14 @@ class UnseenDependence:
         shares = [self._share(pair, strength) for pair, strength in self.strengths.items()]
         return float(np.median(shares)) * self._unevenness((start, end))
 
-    @cached_property
+    @property
     def selected_bounds(self) -> dict[Clique, float]:
-        """For each marginal that lost a selection, a bound on its l1 distance from the model's.
+        """For each marginal that lost a selection, a bound on its l1 distance from the model's."""
+        return self._selected.every()
 
-        A candidate rarely has a score above that of the chosen one plus log(candidates) / rate.
-        """
-        found = dict(self.bounds)
-        for selection in self.selections:
-            winner = selection.original(selection.chosen)
-            most = self._score(winner) + math.log(selection.candidates) / selection.rate
-            for lost in map(selection.original, selection.lost):
-                names = self.tables.domain.ordered(lost.clique)
-                bound = max(0.0, lost.expected_error + most / lost.weight) + self._moved(lost)
-                found[names] = min(bound, found.get(names, math.inf))
-        return found
-
-    def _score(self, winner: ScoredMarginal) -> float:
-        """Return the expected score of a chosen marginal over its plausible true tables.
-
-        The model's table alone would not do: shrinkage left it nearer to that at the time of the selection.
-        """
-        ordered = self.tables.domain.ordered(winner.clique)
-        tables, errors = self.tables.model.project(winner.clique).values[None], self.errors(ordered)
-        if errors is not None:
-            tables = tables + errors.transpose(0, *(1 + ordered.index(name) for name in winner.clique))
-        return float(winner.scores(tables.reshape(len(tables), -1)).mean())
-
-    def _moved(self, marginal: ScoredMarginal) -> float:
-        """Return the l1 distance of the model's table from that at the time of a selection."""
-        table = self.tables.model.project(marginal.clique).values.reshape(1, -1)
-        return float(marginal.scores(table)[0]) / marginal.weight + marginal.expected_error
+    @cached_property
+    def _selected(self) -> SelectedBounds:
+        return SelectedBounds(self.tables, self.selections, self.bounds, self.errors)
 
     # -- its shape --------------------------------------------------------------------------------------------------
 
