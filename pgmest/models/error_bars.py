@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
+
 from pgmest.errors import ArgumentError
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
@@ -42,14 +45,15 @@ def interval(
     """Return the ends of a model's answer, in counts; the guide on answers says which kind to publish.
 
     - "errors": the estimate plus and minus its standard error from noise, from shrinkage, and from dependence that was
-      not measured; takes milliseconds, or seconds for a table of many cells of which a Kron tells few classes apart.
+      not measured, and no error of what exact answers determine; takes milliseconds, or seconds for a table of many
+      cells of which a Kron tells few classes apart.
     - "noise": the estimate plus and minus its standard error from the noise (`Model.uncertainty`).
     - "posterior": credible intervals of the posterior last drawn (`Model.posterior`). Without one, the first call draws
       a thousand times. For attributes that were not measured together, dependence is drawn, too, as strong as that of
       the measured cliques.
     - "bounds": the least and the largest value in any table that is compatible with the measurements (`Model.bounds`).
-    - "auto": "errors". If some answers are exact or are known to lie between two ends, "posterior" or "bounds"; if an
-      attribute was not measured at all, "bounds". The `kind` and `basis` of the result say which.
+    - "auto": "errors". If some answers are known to lie between two ends, or none has noise, "posterior" or "bounds";
+      if an attribute was not measured at all, "bounds". The `kind` and `basis` of the result say which.
 
     >>> import pgmest as pg
     >>> noisy = pg.LinearMeasurement([[20.3, 9.1], [31.2, 18.8], [8.9, 11.7]], ("age", "sex"), stddev=1.0)
@@ -124,21 +128,29 @@ def _model_of(model: Any) -> Any:
 
 
 def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
-    """Return whether drawn errors would be wrong: answers have no noise, or an attribute was not measured at all.
+    """Return whether drawn errors would be wrong, where there are bounds: of models that can be estimated again.
 
-    Answers without noise are exact, or lie between two known ends. Answers with hardly any noise are not among them:
-    chains hardly move beside much noisier ones. Only models that can be estimated again have bounds.
+    They are wrong if no answer has noise, some answers lie between two known ends, or an attribute was not measured at
+    all. Exact answers beside noisy ones have no errors, and those of others leave them as they are; answers that are
+    known to be at least some values do not make errors larger.
     """
     from pgmest.models.model_function import attributes_read
 
     measurements = getattr(model, "measurements", None)
     if getattr(model, "refit", None) is None or not measurements:
         return False
-    if not model.total or any(m.noise == BETWEEN for m in measurements):
+    published = [m for m in measurements if m.noise == BETWEEN]
+    if not model.total or len(published) == len(measurements) or not all(map(_is_exact_or_open, published)):
         return True
-    measured = {name for measurement in measurements for name in measurement.clique}
+    measured = {name for m in measurements if m.noise != BETWEEN or m.exact_rows.any() for name in m.clique}
     read = (*attributes_read(model, query, clique, None), *(given or ()))
     return not _with_several_codes(model, read) <= measured
+
+
+def _is_exact_or_open(measurement: LinearMeasurement) -> bool:
+    """Return whether each published answer is exact or has no upper end."""
+    assert measurement.high is not None
+    return bool((measurement.exact_rows | np.isinf(measurement.high)).all())
 
 
 def _with_several_codes(model: ModelBase | Refittable, names: Iterable[str]) -> set[str]:

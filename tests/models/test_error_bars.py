@@ -85,10 +85,17 @@ class TestAttributesOfOneCode:
         found = model.interval(lambda table: table.values[0, 0], clique=("one", "b"))
         assert found.kind == "errors"
 
-    def test_with_exact_answers_they_need_no_bounds(self):
-        exact = pg.LinearMeasurement.exact([60.0, 40.0], "a")
-        model = pg.estimate([*MEASURED, exact], self.DOMAIN)
-        assert model.interval(("one", "b")).kind == model.interval("b").kind == "posterior"
+    @pytest.mark.parametrize(
+        ("known", "kind"),
+        [
+            (pg.LinearMeasurement.exact([60.0, 40.0], "a"), "errors"),
+            (pg.LinearMeasurement.between([55.0, 35.0], [65.0, 45.0], "a"), "posterior"),
+        ],
+        ids=["exact", "between"],
+    )
+    def test_with_published_answers_they_need_no_bounds(self, known, kind):
+        model = pg.estimate([*MEASURED, known], self.DOMAIN)
+        assert model.interval(("one", "b")).kind == model.interval("b").kind == kind
 
 
 def test_an_unmeasured_attribute_is_named_when_a_function_has_no_bounds():

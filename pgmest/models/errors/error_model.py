@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.models.errors.code_errors import CodeErrors
-from pgmest.models.errors.exact_sums import known_sums, without_errors_of
+from pgmest.models.errors.exact_sums import is_read, known_sums, without_errors_of
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
@@ -20,7 +20,7 @@ from pgmest.models.errors.plausible_tables import sums_along, without_negative_c
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
-from pgmest.sampling.facts import Facts
+from pgmest.sampling.facts import Facts, held_facts
 from pgmest.tables.domain import Clique
 
 MOST_NUMBERS = 1_200_000
@@ -277,8 +277,8 @@ class ErrorModel:
     def facts(self) -> tuple[Facts, ...]:
         """The exact answers that the model holds, but for those that its tables miss."""
         model: Any = self.tables.model
-        known = model.held_facts() if hasattr(model, "held_facts") else ()
-        return tuple(one for one in known if one.groups is not None and self._holds(one))
+        known = model.held_facts() if hasattr(model, "held_facts") else held_facts(self.known.measurements)
+        return tuple(one for one in known if is_read(one) and self._holds(one))
 
     def _holds(self, fact: Facts) -> bool:
         missed = fact.matrix @ self.tables.table(fact.clique).reshape(-1) - fact.values

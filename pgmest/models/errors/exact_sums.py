@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,21 +14,49 @@ from pgmest.tables.domain import Clique, Domain
 
 ROUNDS = 10
 """The number of times that errors are made to leave the sums of all facts as they are, if there are several facts."""
+MOST_ROWS, MOST_ENTRIES = 500, 5_000_000
+"""The largest numbers of rows and of entries of a fact that counts cells with weights, or more than once."""
+DETERMINED = 1e-9
+"""Eigenvalues below this share of the largest are 0, as are weights below this share of the largest."""
 
 
 def known_sums(facts: Iterable[Facts], domain: Domain, clique: Clique) -> list[Any]:
     """Return the sums of cells of a table that facts determine.
 
     Args:
-        facts: exact answers, of which those that count no cell twice are read.
+        facts: exact answers, of which those that `is_read` accepts are read.
         domain: the attributes of the model.
         clique: the attributes of the table.
 
     Returns:
-        for each fact that determines a sum, a 0/1 csr_array of shape (sums, cells).
+        for each fact that determines a sum, a csr_array of shape (sums, cells) with the weight of each cell, which is 0
+        or 1 if the fact counts no cell twice.
     """
-    found = (_sums(one, domain, clique) for one in facts if one.groups is not None)
+    found = (
+        (_sums if one.groups is not None else _weighted_sums)(one, domain, clique) for one in facts if is_read(one)
+    )
     return [sums for sums in found if sums is not None]
+
+
+def is_read(fact: Facts) -> bool:
+    """Return whether a fact is read: it is exact, and counts no cell twice unless it is small."""
+    rows, cells = fact.matrix.shape
+    return not fact.least and (fact.groups is not None or (rows <= MOST_ROWS and rows * cells <= MOST_ENTRIES))
+
+
+def _weighted_sums(fact: Facts, domain: Domain, clique: Clique) -> Any:
+    """Return the combinations of a fact's rows that give all cells of a table's cell the same weight; None without."""
+    names = tuple(name for name in clique if name in fact.clique)
+    place, cells = positions(domain, fact.clique, names), domain.size(names)
+    rows = fact.matrix.toarray()
+    onto = csr_array((np.ones(len(place)), (np.arange(len(place)), place)), shape=(len(place), cells))
+    means = (rows @ onto) / np.bincount(place, minlength=cells)
+    uneven = rows - means[:, place]
+    values, vectors = np.linalg.eigh(uneven @ uneven.T)
+    most = float(np.abs(rows).max(initial=0.0))
+    sums = vectors[:, values <= DETERMINED * most**2 * max(1, len(place))].T @ means
+    sums = sums[np.abs(sums).max(axis=1, initial=0.0) > DETERMINED * most]
+    return csr_array(sums[:, positions(domain, clique, names)]) if len(sums) else None
 
 
 def _sums(fact: Facts, domain: Domain, clique: Clique) -> Any:
@@ -66,8 +94,19 @@ def without_errors_of(sums: Sequence[Any], errors: np.ndarray) -> np.ndarray:
         return errors
     flat = errors.reshape(len(errors), -1)
     weights = np.square(flat).mean(axis=0)
+    divided = [_divided(members, weights) for members in sums]
     for _ in range(ROUNDS if len(sums) > 1 else 1):
-        for members in sums:
-            shares = (flat @ members.T) / np.maximum(members @ weights, np.finfo(float).tiny)
-            flat = flat - (shares @ members) * weights
+        for members, divide in zip(sums, divided, strict=True):
+            flat = flat - (divide(flat @ members.T) @ members) * weights
     return flat.reshape(errors.shape)
+
+
+def _divided(members: Any, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that divides errors of sums by how much weight the cells of each have."""
+    products = csr_array(members.multiply(weights) @ members.T)
+    products.eliminate_zeros()
+    diagonal = products.diagonal()
+    if products.nnz == np.count_nonzero(diagonal):
+        return lambda errors: errors / np.maximum(diagonal, np.finfo(float).tiny)
+    inverse = np.linalg.pinv(products.toarray(), rcond=DETERMINED, hermitian=True)
+    return lambda errors: errors @ inverse

@@ -243,5 +243,6 @@ def sums_by(table: np.ndarray, labels: np.ndarray, groups: int, axis: int) -> np
 
 
 def read_answers(measurements: Iterable[LinearMeasurement], domain: Domain) -> tuple[TableAnswer, ...]:
-    """Return the answers of all measurements that can be read."""
-    return tuple(a for a in (TableAnswer.of(m, domain) for m in measurements if m.clique) if a is not None)
+    """Return the answers of all measurements that can be read; those without an upper end say nothing of errors."""
+    closed = (m for m in measurements if m.clique and (m.high is None or np.isfinite(m.high).all()))
+    return tuple(a for a in (TableAnswer.of(m, domain) for m in closed) if a is not None)

@@ -43,6 +43,31 @@ def test_the_known_sums_of_a_table_are_those_that_the_facts_determine(tables):
     assert np.allclose(left @ rows.T, 0.0, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("clique", "query", "table", "known"),
+    [
+        ("age", np.tril(np.ones((3, 3))), ("age", "sex"), np.kron(np.eye(3), np.ones(2))),
+        ("age", [[0.0, 1, 2]], ("age", "sex"), [[0, 0, 1, 1, 2, 2]]),
+        (("age", "sex"), [[1.0, -1, 1, -1, 1, -1], [1, 1, 0, 0, 0, 0]], ("age",), [[1, 0, 0]]),
+        (("age", "sex"), [[1.0, -1, 1, -1, 1, -1], [1, 1, 0, 0, 0, 0]], ("sex",), [[1, -1]]),
+        (("age", "sex"), [[1.0, 2, 3, 4, 5, 6]], ("sex",), np.zeros((0, 2))),
+        (("age", "sex"), [[1.0, 2, 1, 2, 1, 2], [1, 1, 1, 1, 1, 1]], (), [[1]]),
+    ],
+)
+def test_sums_follow_from_facts_with_weights(clique, query, table, known):
+    query = np.asarray(query, dtype=float)
+    fact = Facts.of(pg.LinearMeasurement.exact(np.zeros(len(query)), clique, query))
+    assert fact is not None
+    found = known_sums([fact], DOMAIN, table)
+    rows = np.vstack([np.zeros((0, np.shape(known)[1])), *(one.toarray() for one in found)])
+    both = np.vstack([rows, known])
+    ranks = {int(np.linalg.matrix_rank(one)) if len(one) else 0 for one in (rows, known, both)}
+    assert len(ranks) == 1
+    errors = np.random.default_rng(0).normal(size=(5, *DOMAIN.project(table).shape))
+    left = without_errors_of(found, errors).reshape(5, -1)
+    assert np.allclose(left @ rows.T, 0.0, atol=1e-9)
+
+
 def on_all(names):
     """Return the matrix of a fact over the cells of the domain."""
     fact = exact(names)
