@@ -185,7 +185,7 @@ class ClassErrorModel(ErrorModel):
             most = {1: math.inf, 2: MOST_DRAWN}.get(len(clique), MOST_DRAWN / 10)
             if self.always or self.codes.tables.domain.size(clique) * drawing.count > most:
                 return super()._draw(clique, drawing)
-            found = self.codes._draw(clique, replace(drawing, errors=drawing.over_codes))
+            found = self.codes._draw(clique, replace(drawing, errors=drawing.over_codes, plausible={}))
             for axis, name in enumerate(clique):
                 if name in self.labels:
                     found = sums_by(found, self.labels[name], self.tables.domain[name], axis + 1)

@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pgmest.models.errors.counts_prior import count_moments
+from pgmest.models.errors.halves import HalvesErrors
 from pgmest.models.errors.table_answers import TableAnswer
 
 MOST_CODES = 1_000
 """The largest number of codes whose errors have a covariance matrix; with more, the errors are independent."""
+MOST_RECORDS = 2.0
+"""Attributes may have this many standard errors more records than the model."""
 WIDE = 2.0
 """The standard deviation of the prior of a count, in counts: wide, as it matters for codes counted together only."""
 ALIKE = 0.8
 """The correlation of what shrinkage loses in the counts of neighboring codes, which are often alike."""
 KNOWN = 1e-3
 """The standard error of a known number of records, in standard deviations of the answers' noise."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bend:
-    """An error of the difference between the counts of the two halves of each range of codes at one level.
-
-    Attributes:
-        cuts: the ends of the halves, shape (2 * ranges + 1,).
-        stddev: the standard deviation of the difference, in counts.
-    """
-
-    cuts: np.ndarray
-    stddev: float
-
-    def add(self, errors: np.ndarray, generator: np.random.Generator) -> None:
-        """Add drawn errors in place, evenly over the codes of each half."""
-        widths = np.diff(self.cuts)
-        drawn = 0.5 * self.stddev * generator.standard_normal((len(errors), len(widths) // 2))
-        signed = np.repeat(drawn, 2, axis=1) * np.tile([1.0, -1.0], len(widths) // 2) / np.maximum(widths, 1)
-        errors += np.repeat(signed, widths, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,17 +36,17 @@ class CodeErrors:
         stddev: the standard deviation of the noise in each count, shape (codes,).
         kept: the factor w of each code.
         root: a square root of the covariance of the noise, shape (codes, codes); None for independent noise.
-        bends: the errors that neighboring codes share because the model ignores or over-shrinks their answers.
         shifts: errors that all codes share, shape (shifts, codes): nonnegative estimates of rare codes are too large
             together, and those of frequent codes too small. The first is the likely counts minus the model's, the
             second what the answers tell about sums over the most frequent codes; None without them.
+        halves: the errors of differences between the sums over two halves of ranges of codes, at each level.
     """
 
     stddev: np.ndarray
     kept: np.ndarray
     root: np.ndarray | None = None
-    bends: tuple[Bend, ...] = ()
     shifts: np.ndarray | None = None
+    halves: tuple[HalvesErrors, ...] = ()
 
     @classmethod
     def of(cls, answers: Sequence[TableAnswer], counts: np.ndarray, total: float, total_stddev: float) -> CodeErrors:
@@ -79,10 +62,11 @@ class CodeErrors:
         if not answers or size == 1:
             stddev = np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts)
             return cls(stddev, np.ones(size))
+        records = math.hypot(total, MOST_RECORDS * total_stddev)
         if size > MOST_CODES:
-            return cls._of_estimate(*_independent(answers, counts), counts)
+            return cls._of_estimate(*_independent(answers, counts), counts, records)
         values, root = _combined(answers, counts, total, total_stddev)
-        return cls._of_estimate(values, _stddev(root), root, counts)
+        return cls._of_estimate(values, _stddev(root), root, counts, records)
 
     @classmethod
     def of_classes(
@@ -113,7 +97,8 @@ class CodeErrors:
         found = _summed(answers, labels, total, total_stddev) if len(labels) <= MOST_CODES else None
         if found is None:
             return None
-        classes = cls._of_estimate(found[0], _stddev(found[1]), found[1], counts)
+        records = math.hypot(total, MOST_RECORDS * total_stddev)
+        classes = cls._of_estimate(found[0], _stddev(found[1]), found[1], counts, records)
         alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
         return classes._with(labels[alone], codes, alone)
 
@@ -131,52 +116,35 @@ class CodeErrors:
 
     @classmethod
     def _of_estimate(
-        cls, values: np.ndarray, stddev: np.ndarray, root: np.ndarray | None, counts: np.ndarray
+        cls, values: np.ndarray, stddev: np.ndarray, root: np.ndarray | None, counts: np.ndarray, records: float
     ) -> CodeErrors:
         """Return the errors of the model's counts beside an unbiased estimate and its noise."""
         mean, variance = count_moments(values, stddev)
-        bends = tuple(_bends(values - counts, stddev, root))
+        halves = HalvesErrors.of(values, counts, stddev, root, records)
         shifts = np.stack([mean - counts, _frequent_beyond_noise(values - counts, counts, stddev, root)])
-        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root, bends, shifts)
+        return cls(stddev, np.clip(variance / stddev**2, 0.0, 1.0), root, shifts, halves)
 
-    def draws(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Draw errors, shape (count, codes)."""
+    def draws(self, count: int, generator: np.random.Generator, signs: np.ndarray | None = None) -> np.ndarray:
+        """Draw errors, shape (count, codes).
+
+        Args:
+            count: the number of draws.
+            generator: the random generator.
+            signs: normal numbers, shape (count,), that multiply errors of known sign of all attributes, which add up;
+                drawn by default.
+        """
         first, second = generator.standard_normal((2, count, len(self.stddev)))
         noise = first * self.stddev if self.root is None else first @ self.root.T
         lost = 1 - self.kept
         common = noise @ lost / max(float(lost.sum()), 1e-12)
         own = np.sqrt(self.kept * lost) * self.stddev * _alike(second)
         errors = self.kept * noise + own + lost * common[:, None]
-        for bend in self.bends:
-            bend.add(errors, generator)
         if self.shifts is not None:
             errors += generator.standard_normal((count, len(self.shifts))) @ self.shifts
+        signs = generator.standard_normal(count) if signs is None else signs
+        for level in self.halves:
+            errors = level.corrected(errors, signs, generator)
         return errors
-
-
-def _bends(off: np.ndarray, stddev: np.ndarray, root: np.ndarray | None) -> Iterator[Bend]:
-    """Yield the levels at which the answers minus the model's counts differ more than noise explains.
-
-    Args:
-        off: the answers minus the model's counts.
-        stddev, root: as for `CodeErrors`.
-    """
-    cuts = np.array([0, len(off)])
-    while np.diff(cuts).min() >= 2:
-        middle = (cuts[:-1] + cuts[1:]) // 2
-        cuts = np.sort(np.concatenate([cuts, middle]))
-        signs = np.tile([1.0, -1.0], len(middle))
-        differences = np.add.reduceat(off, cuts[:-1]) * signs
-        squares = np.square(differences[::2] + differences[1::2])
-        if root is None:
-            noise = np.add.reduceat(np.square(stddev), cuts[:-1])
-            noise = noise[::2] + noise[1::2]
-        else:
-            sums = np.add.reduceat(root, cuts[:-1], axis=0) * signs[:, None]
-            noise = np.square(sums[::2] + sums[1::2]).sum(axis=1)
-        beyond = float(squares.mean()) - float(noise.mean())
-        if beyond > 0:
-            yield Bend(cuts, math.sqrt(beyond))
 
 
 def _frequent_beyond_noise(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -47,16 +47,20 @@ class Drawing:
     Attributes:
         count: their number.
         generator: the random generator.
+        signs: normal numbers that multiply errors of known sign, shape (count,).
         errors: the errors of each table that was drawn, shape (count, *shape).
         hidden: whether they have sampling errors and dependence that was not measured, too, and not noise alone.
         over_codes: the errors over codes, where `errors` are over classes.
+        plausible: the counts of attributes, without negative ones, shape (count, codes).
     """
 
     count: int
     generator: np.random.Generator
+    signs: np.ndarray
     errors: dict[Clique, np.ndarray]
     hidden: bool = True
     over_codes: dict[Clique, np.ndarray] = field(default_factory=dict)
+    plausible: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +120,11 @@ class ErrorModel:
 
     def together(self, count: int, generator: np.random.Generator) -> Callable[[Clique], np.ndarray]:
         """Return a function that draws errors of a table, as `draws`, with the same errors of its margins for all."""
-        margins = self._drawing(count, generator).errors
+        first = self._drawing(count, generator)
+        margins = first.errors
 
         def draw(clique: Clique) -> np.ndarray:
-            drawing = Drawing(count, generator, dict(margins))
+            drawing = replace(first, errors=dict(margins))
             found = self._draw(clique, drawing)
             margins.update((names, errors) for names, errors in drawing.errors.items() if len(names) < 2)
             return found
@@ -141,7 +146,7 @@ class ErrorModel:
         """Begin draws with errors of the number of records."""
         errors = self.known.total_stddev * generator.standard_normal(count)
         errors = without_errors_of(known_sums(self.facts, self.tables.domain, ()), errors)
-        return Drawing(count, generator, {(): errors}, hidden)
+        return Drawing(count, generator, generator.standard_normal(count), {(): errors}, hidden)
 
     def _draw(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         """Draw errors of a table, which agree with those of its margins that were drawn before."""
@@ -150,7 +155,7 @@ class ErrorModel:
         if len(clique) == 1:
             counts, errors = (
                 self.tables.counts(*clique),
-                self.code_errors(*clique).draws(drawing.count, drawing.generator),
+                self.code_errors(*clique).draws(drawing.count, drawing.generator, drawing.signs),
             )
             errors = np.where(self.tables.possible(clique), errors + self._relative(counts, drawing), 0.0)
             found = _with_sum(errors, drawing.errors[()], counts)
@@ -214,12 +219,18 @@ class ErrorModel:
         found = np.maximum(self.tables.total + drawing.errors[()], 0.0)
         for name in clique:
             counts = self.tables.counts(name)
-            plausible = without_negative_counts(counts + self._draw((name,), drawing))
+            plausible = self._plausible(name, drawing)
             sums = plausible.sum(axis=1, keepdims=True)
             off = plausible / np.maximum(sums, LEAST) - counts / max(float(counts.sum()), LEAST)
             off = np.where(sums > 0, off, 0.0)
             found = found[..., None] * off.reshape(drawing.count, *[1] * (found.ndim - 1), -1)
         return found
+
+    def _plausible(self, name: str, drawing: Drawing) -> np.ndarray:
+        """Return drawn counts of an attribute's codes, of which none is negative."""
+        if name not in drawing.plausible:
+            drawing.plausible[name] = without_negative_counts(self.tables.counts(name) + self._draw((name,), drawing))
+        return drawing.plausible[name]
 
     def _field(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         """Draw dependence of any size in tables whose codes have drawn counts.
@@ -229,7 +240,7 @@ class ErrorModel:
         """
         before, after = self.unseen.roots(clique), np.ones(drawing.count)
         for name in clique:
-            plausible = without_negative_counts(self.tables.counts(name) + self._draw((name,), drawing))
+            plausible = self._plausible(name, drawing)
             after = after[..., None] * np.sqrt(plausible).reshape(drawing.count, *[1] * (after.ndim - 1), -1)
         after = np.where(before > 0, after, 0.0)
         sums = np.sum(after, axis=tuple(range(1, after.ndim)), keepdims=True)
@@ -244,6 +255,8 @@ class ErrorModel:
         """Draw errors of a measured table; within groups, those of an unmeasured one."""
         answer = measured.answer
         errors = measured.draws(answer.grouped(self._field(clique, drawing)), drawing.generator)
+        if drawing.hidden:  # a model that keeps little of the answers lacks them, too
+            errors = errors + (1 - measured.kept) * answer.grouped(self._products(clique, drawing))
         sides = list(zip(answer.sides, allowed.shape, strict=True))
         if all(side.are_codes(size) for side, size in sides):
             return errors
