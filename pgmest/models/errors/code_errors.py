@@ -152,7 +152,8 @@ def _frequent_beyond_noise(
 ) -> np.ndarray:
     """Return what the model's sums over its 1, 2, 4, ... most frequent codes lack, less the part that noise explains.
 
-    The sum over all codes is not among them, so that a single code lacks nothing.
+    The sum over all codes is not among them, so that a single code lacks nothing. No sum is negative, or larger than
+    the number of records, whatever noisy answers say.
 
     Args:
         off: the answers minus the model's counts.
@@ -170,6 +171,8 @@ def _frequent_beyond_noise(
         noise = np.square(np.cumsum(root[order], axis=0)[cuts[:-1] - 1]).sum(axis=1)
     squares = max(float(np.square(sums).mean()), 1e-300)
     sums *= math.sqrt(max(0.0, 1 - float(noise.mean()) / squares))
+    inside = np.cumsum(counts[order])[cuts[:-1] - 1]
+    sums = np.clip(sums, -inside, float(counts.sum()) - inside)
     widths = np.diff(cuts, prepend=0)
     found = np.empty(size)
     found[order] = np.repeat(np.diff(sums, prepend=0.0, append=0.0) / widths, widths)
