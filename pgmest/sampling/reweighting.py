@@ -30,6 +30,11 @@ MOST_KEPT = 1 << 27
 """The cells of all records in all tables are kept up to this number of them, else computed again in each sweep."""
 
 
+RELAXATION, MOST_TILT, RIDGE = 1.5, 3.0, 0.01
+"""For `moved`: the factor of a step, since weights that then meet tables again take part of it back; the largest
+logarithm of a record's factor; and a share of the variances that is added to them, so that the step is finite."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reweighting:
     """Records whose weights are to be changed.
@@ -132,3 +137,19 @@ class Reweighting:
         ratio = np.divide(table, least, out=np.ones_like(present), where=present > 0)
         weights *= (np.maximum(ratio, 1.0 / MOST_RATIO) ** power)[cells]
         return float(np.abs(table - present).sum())
+
+
+def moved(weights: np.ndarray, values: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return weights under which the means of values are nearer to given ones: a step of Newton's method.
+
+    Args:
+        weights: the weight of each record, which is at least 0.
+        values: the values of each record, shape (records, values).
+        means: the wanted mean of each value.
+    """
+    shares = weights / weights.sum()
+    present = shares @ values
+    spread = (values.T * shares) @ values - np.outer(present, present)
+    spread += np.diag(RIDGE * np.diag(spread) + 1e-12)
+    logs = values @ np.linalg.solve(spread, RELAXATION * (means - present))
+    return weights * np.exp(np.clip(logs, -MOST_TILT, MOST_TILT))

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from pgmest.data.dataset import Dataset
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.sampling.facts import Facts
-from pgmest.sampling.reweighting import Reweighting
+from pgmest.sampling.reweighting import RELAXATION, Reweighting, moved
 
 SHAPE = {"a": 3, "b": 2, "c": 2}
 
@@ -102,3 +102,18 @@ def test_records_are_drawn_by_weights() -> None:
     fact = Facts.of(LinearMeasurement.exact([20, 30, 10], "a"))
     assert fact is not None
     assert found.sample(weights * 60 / 66, 60, "round", generator, [fact]).project("a").values.tolist() == [20, 30, 10]
+
+
+class TestMoved:
+    def test_small_changes_of_means_are_met_but_for_the_factor_of_the_step(self) -> None:
+        generator = np.random.default_rng(0)
+        weights, values = generator.exponential(1.0, 5000), generator.normal(0, 1, (5000, 2)) @ [[1.0, 0.5], [0.0, 0.8]]
+        before = weights @ values / weights.sum()
+        change = np.array([0.02, -0.01])
+        found = moved(weights, values, before + change / RELAXATION)
+        np.testing.assert_allclose(found @ values / found.sum() - before, change, rtol=0.15)
+
+    def test_means_that_no_weights_have_do_not_break_it(self) -> None:
+        values = np.column_stack([np.ones(4), np.arange(4.0), np.arange(4.0)])  # constant, and the same twice
+        found = moved(np.ones(4), values, np.array([2.0, 100.0, -100.0]))
+        assert np.all(np.isfinite(found) & (found > 0))

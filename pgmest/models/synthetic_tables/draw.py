@@ -25,7 +25,7 @@ from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.models.errors.drawn_intervals import error_model_of
 from pgmest.models.synthetic_tables.plausible import PlausibleTables
 from pgmest.sampling.facts import Facts, held_facts
-from pgmest.sampling.reweighting import Reweighting
+from pgmest.sampling.reweighting import Reweighting, moved
 from pgmest.sampling.systematic import systematic
 from pgmest.tables.domain import Clique, Domain
 
@@ -42,6 +42,9 @@ within these limits, so that their own sampling error is no larger than that of 
 MOST_SPREAD, FAR_LESS = 2.0, 0.7
 """The largest standard deviation of the logarithms of weights for dependence that was not measured: with more, a few
 records have all the weight. A warning says so if factors are lowered to less than the power FAR_LESS."""
+CORRECTIONS, MOST_CORRECTED = 2, 100
+"""The number of times that correlations of codes of unmeasured pairs are corrected for what the targets took back, and
+the largest number of such pairs: those of more would take more memory than the records."""
 MOST_CELLS = 20_000
 """Tables of attributes with at most this many cells together are drawn from all of these cells instead of records."""
 MISSING, NONE, MORE_RECORDS = 0.01, 1e-6, 10_000
@@ -110,6 +113,11 @@ def sample_tables_of(
                 start, power = weighted.tilted(tilts, MOST_SPREAD)
                 least = min(least, power)
                 weights = weighted.weights(targets, start)
+                if len(names) > 2 and 0 < len(drawn.correlations) <= MOST_CORRECTED:
+                    values = plausible.products(weighted.records, drawn.correlations)
+                    wanted = np.array([correlations[place] for correlations in drawn.correlations.values()])
+                    for _ in range(CORRECTIONS):
+                        weights = weighted.weights(targets, moved(weights, values, wanted))
                 size = default_records(float(weights.sum())) if n is None else n
                 found.append(weighted.sample(weights, max(size, 1), SAMPLING[about], generator, facts))
                 more(1)

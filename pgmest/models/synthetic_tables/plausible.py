@@ -8,13 +8,14 @@ pairs, or less where the mechanism knows that it is weak.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
+from pgmest.data.dataset import Dataset
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.errors.measured_tables import best_answer
 from pgmest.models.errors.plausible_tables import without_negative_counts
@@ -52,12 +53,15 @@ class Drawn:
         one_way: the marginal of each attribute, shape (count, codes).
         pairs: the tables of measured pairs, shape (count, codes, codes).
         factors: for other pairs, the factors by which their tables differ from the model's, of the same shape.
+        correlations: for other pairs, the correlations of codes that a table of the pair alone would have, shape
+            (count,). With other attributes beside them, factors alone would leave about half of it.
     """
 
     totals: np.ndarray
     one_way: Mapping[str, np.ndarray]
     pairs: Mapping[Clique, np.ndarray]
     factors: Mapping[Clique, np.ndarray]
+    correlations: Mapping[Clique, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,8 @@ class PlausibleTables:
         }
         tables = {pair: self._pair(pair, errors(pair), one_way, totals, generator) for pair in measured}
         others = {pair: self._unmeasured(pair, count, generator) for pair in self.pairs if pair not in tables}
-        return Drawn(totals, one_way, tables, others)
+        whole = {pair: self._correlations(pair, others[pair], one_way) for pair in others if self._varies(pair)}
+        return Drawn(totals, one_way, tables, others, whole)
 
     def mean(self, name: str) -> np.ndarray:
         """Return the mean of the plausible one-way marginals: codes that noise hides have records, too."""
@@ -97,6 +102,24 @@ class PlausibleTables:
             drawn = without_negative_counts(self.errors.tables.counts(name) + self.errors.draws((name,), DRAWN))
             self._means[name] = drawn.mean(axis=0)
         return self._means[name]
+
+    def products(self, records: Dataset, pairs: Iterable[Clique]) -> np.ndarray:
+        """Return the products of the standardized codes of pairs, shape (records, pairs): their means are correlations.
+
+        The codes are standardized by the mean plausible marginals.
+        """
+        codes = {name: self._of(name)[:, 0][records.column(name)] for pair in pairs for name in pair}
+        return np.stack([codes[first] * codes[second] for first, second in pairs], axis=1)
+
+    def _varies(self, pair: Clique) -> bool:
+        """Return whether both attributes of a pair have several codes with records."""
+        return all(self._of(name).size for name in pair)
+
+    def _correlations(self, pair: Clique, tilts: np.ndarray, one_way: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the correlations of the codes of a pair in tables that differ from the model's by factors."""
+        first, second = (self._of(name)[:, 0] for name in pair)
+        tables = scaled(self._table(pair) * tilts, *(one_way[name] for name in pair))
+        return np.einsum("i,nij,j->n", first, tables, second) / tables.sum(axis=(1, 2))
 
     def _of(self, name: str) -> np.ndarray:
         if name not in self._functions:
