@@ -140,6 +140,14 @@ class ClassDependence(UnseenDependence):
         """Return whether this is a pair that was not chosen where others were, and of which no more is known."""
         return self.codes.was_passed_over(clique)
 
+    def is_like_measured(self, clique: Clique) -> bool:
+        """Return whether this is a pair that was not measured, where others were, but not for their dependence."""
+        return self.codes.is_like_measured(clique)
+
+    def like_measured(self, pair: Clique, field: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Return drawn dependence of any size with l1 norms as those of measured pairs."""
+        return self.codes.like_measured(pair, field, generator)
+
     def without_bound(self, pair: Clique) -> float:
         """Return the expected l1 distance of a pair that was passed over, but for what its selections say."""
         return self.codes.without_bound(pair)

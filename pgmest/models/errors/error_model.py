@@ -197,7 +197,10 @@ class ErrorModel:
         sampling = self._sampling_errors(clique, allowed, drawing)
         distance, passed_over = self.unseen.distance(clique), self.unseen.was_passed_over(clique)
         field = self._field(clique, drawing) if distance > 0 else np.zeros_like(sampling)
-        field = field if passed_over else self.unseen.scaled(field, distance, drawing.generator)
+        if self.unseen.is_like_measured(clique):
+            field = self.unseen.like_measured(clique, field, drawing.generator)
+        elif not passed_over:
+            field = self.unseen.scaled(field, distance, drawing.generator)
         for axis in range(allowed.ndim):
             sampling, field = (
                 one - np.expand_dims(sums_along(one, axis), axis + 1) * _shares(allowed, axis)

@@ -138,11 +138,12 @@ class UnseenDependence:
         A pair that was not measured is as dependent as a measured one if the measured ones were not chosen by their
         dependence: relative to `_unevenness`, it is the mean over them, each of which is left out in turn.
         """
-        return self._left_out_share * self._unevenness(pair) if self.deviations else NOTHING_MEASURED
+        return float(self._left_out_shares.mean()) * self._unevenness(pair) if self.deviations else NOTHING_MEASURED
 
     @cached_property
-    def _left_out_share(self) -> float:
-        return float(np.mean([self._share(pair, self._left_out(pair)) for pair in self.deviations]))
+    def _left_out_shares(self) -> np.ndarray:
+        """The distances of measured pairs from what other pairs say about them, relative to `_unevenness`."""
+        return np.array([self._share(pair, self._left_out(pair)) for pair in self.deviations])
 
     def _share(self, pair: Clique, distance: float) -> float:
         """Return a total variation distance of a pair relative to `_unevenness`, at most 1."""
@@ -202,6 +203,21 @@ class UnseenDependence:
         return SelectedBounds(self.tables, self.selections, self.bounds, self.errors)
 
     # -- its shape --------------------------------------------------------------------------------------------------
+
+    def is_like_measured(self, clique: Clique) -> bool:
+        """Return whether this is a pair that was not measured, where others were, but not for their dependence."""
+        return len(clique) == 2 and bool(self.deviations) and not self._were_chosen
+
+    def like_measured(self, pair: Clique, field: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Return drawn dependence of any size, shape (count, *shape), with l1 norms as those of measured pairs.
+
+        In each draw, the pair depends as much as one of the measured pairs, chosen at random, beyond what other pairs
+        say about that. So its dependence varies as much as theirs: where few of many pairs depend, it may, too.
+        """
+        shares = self._left_out_shares[generator.integers(0, len(self._left_out_shares), len(field))]
+        size = float(np.abs(field).sum()) / len(field)
+        wanted = 2 * self.tables.total * self._unevenness(pair) * shares
+        return field * (wanted / max(size, 1e-300)).reshape(-1, 1, 1)
 
     def scaled(self, field: np.ndarray, distance: float, generator: np.random.Generator) -> np.ndarray:
         """Return drawn dependence of any size, shape (count, *shape), with this expected l1 norm."""

@@ -144,3 +144,16 @@ def test_codes_with_next_to_no_records_leave_the_draws_finite():
     errors.tables._tables.update({(name,): np.array([1e-320, 200.0, 100.0]) for name in "ab"})
     with np.errstate(over="raise", invalid="raise"):
         assert np.isfinite(errors.draws(("a", "b"))).all()
+
+
+def test_pairs_depend_as_much_as_one_of_the_measured_pairs_if_these_were_not_chosen():
+    """Of two measured pairs one depends and one does not, so that an unmeasured pair does in half of the draws."""
+    generator = np.random.default_rng(4)
+    found = unseen(records(b=0.9, c=0.0, d=0.0), {("a", "b"): 0.4, ("a", "c"): 0.0})
+    drawn = found.like_measured(("c", "d"), np.ones((2000, 2, 2)), generator)
+    sizes = np.abs(drawn).sum(axis=(1, 2))
+    depends = sizes > 0.1 * sizes.max()
+    assert found.is_like_measured(("c", "d"))
+    assert depends.mean() == pytest.approx(0.5, abs=0.05)
+    assert sizes.mean() == pytest.approx(found.distance(("c", "d")), rel=0.1)
+    assert not unseen(records(b=0.9, c=0.0), {("a", "b"): 0.4}, bounds={("b", "c"): 1.0}).is_like_measured(("b", "c"))
