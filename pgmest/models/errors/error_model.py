@@ -17,6 +17,7 @@ from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, M
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
 from pgmest.models.errors.plausible_tables import sums_along, without_negative_counts
+from pgmest.models.errors.smooth_shares import SmoothShares
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
@@ -337,7 +338,11 @@ class ErrorModel:
         known = self.known
         sizes = {pair: table.size for pair, table in self._pairs.items()}
         selected = known.selections, known.bounds, self._errors_of_measured
-        return UnseenDependence(self.tables, deviations, sizes, known.dependence, *selected)
+        smooth = [
+            SmoothShares.of(table.answer, table.answer.grouped(self.tables.expected(pair)), table.size)
+            for pair, table in self._pairs.items()
+        ]
+        return UnseenDependence(self.tables, deviations, sizes, known.dependence, *selected, smooth)
 
     def _errors_of_measured(self, clique: Clique) -> np.ndarray | None:
         """Draw errors of a table that was measured; return None if it was not, or if it is large."""

@@ -11,6 +11,11 @@ FIT_ROUNDS, STEPS = 4, 3
 step would not do: where few counts are above 0, it may go too far, and the next rounds with it."""
 LEAST = 1e-9
 """Variances are at least this share of their mean."""
+CORRECTIONS, SWEEPS, MOST_CHANGE = 5, 2, 10.0
+"""The number of corrections of a correlation, the scalings to both margins after each, and the largest change of the
+logarithm of a count in one."""
+LARGEST, CLOSE = 0.8, 1e-3
+"""The largest correlation that is restored, and how near is near enough."""
 NEAR = 1e-8
 """Sums that are off by no more than this share of the records are fitted."""
 
@@ -39,7 +44,56 @@ def _nearest(tables: np.ndarray, names: tuple[int, ...], done: dict[tuple[int, .
                 for place in range(len(names))
             ]
             done[names] = _fitted(tables, margins)
+            if tables.ndim == 3:
+                done[names] = _with_correlations(done[names], tables)
     return done[names]
+
+
+def _with_correlations(tables: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Return tables of two attributes with the margins that they have, and the rank correlations of drawn ones.
+
+    What zeros change in single cells also weakens correlations, which are sums of all of them: where errors are as
+    large as counts, half of a correlation would be lost. Those that zeros made stronger stay as they are.
+
+    Args:
+        tables: nonnegative counts, shape (tables, *shape).
+        drawn: the counts of which they are the nearest ones, of the same shape.
+    """
+    rows, columns = sums_along(tables, 1), sums_along(tables, 0)
+    first, second = _standard_ranks(rows), _standard_ranks(columns)
+    total = np.maximum(rows.sum(axis=1), LEAST)
+    apart = (sums_along(drawn, 1) * first).sum(axis=1) * (sums_along(drawn, 0) * second).sum(axis=1) / total
+    wanted = (_products(first, drawn, second) - apart) / total
+    found, now = tables, _products(first, tables, second) / total
+    most = np.maximum(np.abs(now), LARGEST)
+    wanted = np.where(np.abs(wanted) > np.abs(now), np.clip(wanted, -most, most), now)
+    for _ in range(CORRECTIONS):
+        off = wanted - now
+        if float(np.abs(off).max(initial=0.0)) < CLOSE:
+            break
+        tilt = np.clip(off / np.maximum(1 - np.square(now), 1 - LARGEST**2), -1.0, 1.0)
+        change = (tilt[:, None] * first)[:, :, None] * second[:, None, :]
+        found = found * np.exp(np.clip(change, -MOST_CHANGE, MOST_CHANGE))
+        for _ in range(SWEEPS):
+            for axis, margins in ((1, rows), (0, columns)):
+                sums = sums_along(found, axis)
+                ratio = np.divide(margins, sums, out=np.zeros_like(sums), where=sums > 0)
+                found = found * np.expand_dims(ratio, axis + 1)
+        now = _products(first, found, second) / total
+    return found
+
+
+def _products(first: np.ndarray, tables: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the sum of the counts of each table times a function of either attribute."""
+    return ((tables @ second[:, :, None])[:, :, 0] * first).sum(axis=1)
+
+
+def _standard_ranks(counts: np.ndarray) -> np.ndarray:
+    """Return the ranks of codes for each of many marginals, with mean 0 and variance 1."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), LEAST)
+    ranks = np.cumsum(shares, axis=1) - shares / 2 - 0.5
+    stddev = np.sqrt((shares * np.square(ranks)).sum(axis=1, keepdims=True))
+    return np.divide(ranks, stddev, out=np.zeros_like(ranks), where=stddev > CLOSE)
 
 
 def _fitted(tables: np.ndarray, margins: list[np.ndarray]) -> np.ndarray:

@@ -13,6 +13,10 @@ from pgmest.measurements.selection import PaidSelection, ScoredMarginal
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.tables.domain import Clique
 
+LEAST = 1e-9
+"""The least share of a distance that a selection shows; with less, the bound is that of any two tables of as many
+records."""
+
 
 @dataclass(frozen=True, eq=False)
 class LostSelections:
@@ -51,12 +55,15 @@ class SelectedBounds:
         selections: the marginals that were compared with models and not chosen.
         known: bounds that earlier selections gave.
         errors: returns drawn errors of a measured table, shape (count, *shape), or None for other tables.
+        shown: returns the share of a table's distance that groups of codes show, given the group of each code of each
+            attribute. A selection that compared merged codes bounds a table over codes by that much less.
     """
 
     tables: ModelTables
     selections: Sequence[PaidSelection]
     known: Mapping[Clique, float]
     errors: Callable[[Clique], np.ndarray | None]
+    shown: Callable[[Clique, Sequence[np.ndarray]], float] = lambda *_: 1.0
 
     def of(self, clique: Iterable[str]) -> float:
         """Return the bound on a table: the least one of the marginals that contain it; infinity if there is none."""
@@ -81,9 +88,20 @@ class SelectedBounds:
             found = self.known.get(clique, math.inf)
             for lost in self._lost.get(clique, ()):
                 table = self.tables.model.project(lost.original.clique).values.reshape(1, -1)
-                found = min(found, lost.bound(table))
+                apart = lost.bound(table) / max(self._shown_by(lost.original), LEAST)
+                found = min(found, apart if lost.original.groups is None else min(apart, 2 * self.tables.total))
             self._found[clique] = found
         return self._found[clique]
+
+    def _shown_by(self, marginal: ScoredMarginal) -> float:
+        """Return the share of a table's distance that a selection compared."""
+        if marginal.groups is None:
+            return 1.0
+        cells, labels = marginal.groups.reshape(self.tables.domain.project(marginal.clique).shape), list[np.ndarray]()
+        for axis, size in enumerate(cells.shape):
+            rows = np.moveaxis(cells, axis, 0).reshape(size, -1)
+            labels.append(np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1))
+        return self.shown(marginal.clique, labels)
 
     @cached_property
     def _lost(self) -> dict[Clique, list[LostSelections]]:

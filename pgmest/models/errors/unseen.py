@@ -13,7 +13,8 @@ from pgmest.measurements.selection import PaidSelection
 from pgmest.models.errors.bounded_sizes import mean_below, sizes_below
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.models.errors.selected_bounds import SelectedBounds
-from pgmest.models.errors.smooth_functions import DEGREES, smooth_functions
+from pgmest.models.errors.smooth_functions import smooth_functions
+from pgmest.models.errors.smooth_shares import SmoothShares, mean_shares, shown_share
 from pgmest.tables.domain import Clique
 
 LEAST_REST = 0.1
@@ -23,14 +24,13 @@ TRIPLE_SHARE = 0.5
 """The three-way dependence of a triple, as a share of the weakest dependence of its pairs."""
 NOTHING_MEASURED = 0.1
 """The dependence of a pair, a total variation distance, if no pair was measured."""
+NOTHING_SHOWN = 0.165
+"""The same, if pairs were chosen and all their codes were merged: the mean of what measured pairs are taken to have
+before they are measured (`measured_tables.USUAL`), as sizes below a bound are drawn around a mean."""
 VARIATION = 0.7
 """The standard deviation of the logarithm of a dependence around its estimate."""
 BOUND_SHARE = 0.7
 """The expected distance of a table that lost a selection, relative to its bound."""
-PRIOR_PAIRS, PRIOR_SHARE, PRIOR_DECAY = 2.0, 0.7, 0.3
-"""The prior of `spectrum`: its weight, in pairs; the share of squared dependence in its smooth functions; and the
-factor from one degree to the next. They are about the means over the dependent pairs of thirteen tables."""
-
 FEWEST = 1.0
 """Codes of fewer records than this are taken to have this many when dependence is passed on through them."""
 
@@ -47,6 +47,7 @@ class UnseenDependence:
         selections: the marginals that were compared with models and not chosen.
         bounds: bounds that earlier selections gave, as `selected_bounds`.
         errors: returns drawn errors of a measured table, shape (count, *shape), or None for other tables.
+        smooth: what the answers about measured pairs show of the shares of smooth dependence.
     """
 
     tables: ModelTables
@@ -56,6 +57,7 @@ class UnseenDependence:
     selections: Sequence[PaidSelection] = ()
     bounds: Mapping[Clique, float] = field(default_factory=dict)
     errors: Callable[[Clique], np.ndarray | None] = lambda _: None
+    smooth: Sequence[SmoothShares] = ()
     _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- its size ---------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ class UnseenDependence:
         Without a path, it is the median over measured pairs, relative to `_unevenness`.
         """
         if not self.strengths:
-            return NOTHING_MEASURED
+            return min(NOTHING_SHOWN, self._unevenness((start, end)))
         widest, done = {start: math.inf}, set[str]()
         while open_names := widest.keys() - done:
             name = max(sorted(open_names), key=widest.__getitem__)
@@ -200,7 +202,17 @@ class UnseenDependence:
 
     @cached_property
     def _selected(self) -> SelectedBounds:
-        return SelectedBounds(self.tables, self.selections, self.bounds, self.errors)
+        return SelectedBounds(self.tables, self.selections, self.bounds, self.errors, self.shown)
+
+    def shown(self, clique: Clique, labels: Sequence[np.ndarray]) -> float:
+        """Return the share of a table's dependence, an l1 norm, that groups of codes show.
+
+        Args:
+            clique: the attributes.
+            labels: the group of each code of each attribute.
+        """
+        shares = [self.tables.counts(name) / self.tables.total for name in clique]
+        return shown_share(shares, [self.basis(name) for name in clique], labels, self.spectrum)
 
     # -- its shape --------------------------------------------------------------------------------------------------
 
@@ -296,16 +308,4 @@ class UnseenDependence:
     @cached_property
     def spectrum(self) -> np.ndarray:
         """The mean shares of the squared dependence of measured pairs in the products of smooth functions."""
-        powers = PRIOR_DECAY ** np.arange(DEGREES)
-        shares = np.outer(powers, powers)
-        found, pairs = PRIOR_PAIRS * PRIOR_SHARE * shares / shares.sum(), PRIOR_PAIRS
-        for pair, off in self.deviations.items():
-            root = np.sqrt(np.outer(*map(self.tables.counts, pair)))
-            standard = np.divide(off, root, out=np.zeros_like(root), where=root > 1e-9)
-            squares = float(np.square(standard).sum())
-            if squares > 0:
-                one, other = map(self.basis, pair)
-                parts = np.square(one.T @ standard @ other) / squares
-                found[: parts.shape[0], : parts.shape[1]] += parts
-                pairs += 1
-        return found / pairs
+        return mean_shares(self.smooth)

@@ -105,3 +105,19 @@ def test_small_tables(tables: list, expected: list) -> None:
 
 def test_tables_without_cells() -> None:
     assert without_negative_counts(np.zeros((2, 0, 3))).shape == (2, 0, 3)
+
+
+def test_correlations_stay_as_strong_where_errors_are_as_large_as_counts() -> None:
+    """Without the correction, zeros take off a third of each correlation."""
+    generator, codes = np.random.default_rng(0), np.arange(8.0)
+    ranks = (codes - codes.mean()) / codes.std()
+    strength = generator.uniform(-0.6, 0.6, 400)
+    table = 100.0 * (1 + strength[:, None, None] * np.outer(ranks, ranks)) + generator.normal(0.0, 150.0, (400, 8, 8))
+    tables = table + 100.0 - table.mean(axis=2, keepdims=True)
+    tables = tables + 100.0 - tables.mean(axis=1, keepdims=True)
+    found = without_negative_counts(tables)
+    before, after = (np.einsum("nij,i,j->n", one, ranks, ranks) / one.sum(axis=(1, 2)) for one in (tables, found))
+    assert found.min() >= 0
+    assert np.abs(sums_along(found, 1) - 800.0).mean() < 0.001 * 800.0
+    strong = (np.abs(before) > 0.3) & (np.abs(before) < 0.7)
+    assert (after[strong] / before[strong]).mean() > 0.95

@@ -100,3 +100,23 @@ def test_merged_codes_are_compared_over_their_groups(model: AskedRecords):
     selection = PaidSelection(chosen, (ScoredMarginal(("a", "d"), merged + 1.0),), 1.0, 2, (Merging(),))
     found = bounds_of(model, (selection,))
     assert found.of(("a", "d")) == pytest.approx(math.log(2) + len(merged))
+
+
+def test_selections_that_compared_merged_codes_bound_tables_over_codes_less() -> None:
+    """A half of the distance is seen, so the bound is twice as large; of a table of one cell, nothing is, and two
+    tables of 500 records are at most 1,000 apart."""
+    generator = np.random.default_rng(4)
+    data = pg.Dataset.from_codes(generator.integers(0, 2, (500, 2)), {"a": 2, "b": 2})
+    table = data.project(("a", "b")).values.reshape(-1)
+    chosen = ScoredMarginal(("a",), data.project(("a",)).values)
+    bounds = []
+    for shown in (1.0, 0.5, 0.0):
+        lost = ScoredMarginal(("a", "b"), table, groups=np.arange(4))
+        selection = PaidSelection(chosen, (lost,), 1.0, 2)
+        tables = ModelTables(cast(EstimatedModel, data))
+        bounds.append(
+            SelectedBounds(tables, [selection], {}, lambda _: None, lambda *_, share=shown: share).of(("a", "b"))
+        )
+    assert 0 < bounds[0] < 500
+    assert bounds[1] == pytest.approx(2 * bounds[0])
+    assert bounds[2] == 2 * 500
