@@ -147,17 +147,26 @@ def test_the_oracle_knows_the_errors_of_all_seeds():
     assert summary(pd.DataFrame(seeds))["ratio"].tolist() == pytest.approx([1.0])
 
 
-def test_rows_of_earlier_intervals_are_left_out_but_for_whole_tables_apart(tmp_path):
+def test_rows_of_earlier_intervals_are_left_out(tmp_path):
     rows = [_row("titanic", 0.95, 100, 1.0), _row("fire", 0.123, 100, 1.0, version=scores.VERSION - 1)]
     rows.append(_row("adult (all)", 0.789, 100, 1.0, version=math.nan))
     write(pd.DataFrame(rows), tmp_path)
     text = (tmp_path / "coverage_mechanisms.md").read_text()
     assert "12.3" not in text
-    now, before = text.split("by earlier intervals")
-    assert "95.0" in now
-    assert "**78.9**" in before
-    assert "78.9" not in now
-    assert pd.read_csv(tmp_path / "coverage_mechanisms.csv")["table"].tolist() == ["titanic", "adult (all)"]
+    assert "78.9" not in text
+    assert "all their attributes" not in text
+    assert pd.read_csv(tmp_path / "coverage_mechanisms.csv")["table"].tolist() == ["titanic"]
+
+
+def test_whole_tables_are_reported_apart_with_their_names(tmp_path):
+    rows = [_row("titanic", 0.95, 100, 1.0), _row("fire (all)", 0.789, 100, 1.0, mechanism="LAMP")]
+    rows += [_row("adult (all)", 0.968, 100, 1.0, mechanism=name) for name in ("LAMP", "MST")]
+    write(pd.DataFrame(rows), tmp_path)
+    few, whole = (tmp_path / "coverage_mechanisms.md").read_text().split("## Tables with all their attributes\n")
+    assert "Tables: adult, fire. Runs on each table and budget, with noise of their own: LAMP 1, MST 1." in whole
+    assert "96.8" in whole
+    assert "**79%** fire (all) at 1" in whole
+    assert "96.8" not in few
 
 
 def test_runs_of_earlier_intervals_are_judged_again(monkeypatch):
