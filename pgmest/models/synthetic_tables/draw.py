@@ -42,9 +42,8 @@ within these limits, so that their own sampling error is no larger than that of 
 MOST_SPREAD, FAR_LESS = 2.0, 0.7
 """The largest standard deviation of the logarithms of weights for dependence that was not measured: with more, a few
 records have all the weight. A warning says so if factors are lowered to less than the power FAR_LESS."""
-CORRECTIONS, MOST_CORRECTED = 2, 100
-"""The number of times that correlations of codes of unmeasured pairs are corrected for what the targets took back, and
-the largest number of such pairs: those of more would take more memory than the records."""
+CORRECTIONS = 2
+"""The number of times that correlations of codes of unmeasured pairs are corrected for what the targets took back."""
 MOST_CELLS = 20_000
 """Tables of attributes with at most this many cells together are drawn from all of these cells instead of records."""
 MISSING, NONE, MORE_RECORDS = 0.01, 1e-6, 10_000
@@ -113,7 +112,7 @@ def sample_tables_of(
                 start, power = weighted.tilted(tilts, MOST_SPREAD)
                 least = min(least, power)
                 weights = weighted.weights(targets, start)
-                if len(names) > 2 and 0 < len(drawn.correlations) <= MOST_CORRECTED:
+                if drawn.correlations:
                     values = plausible.products(weighted.records, drawn.correlations)
                     wanted = np.array([correlations[place] for correlations in drawn.correlations.values()])
                     for _ in range(CORRECTIONS):

@@ -38,6 +38,9 @@ KNOWN = 0.98
 """Groups of codes must show this share of a function for an answer to change its coefficient in a one-way marginal."""
 FITS, SWEEPS = 3, 3
 """The number of times that coefficients are corrected, and of scalings to one-way marginals each time."""
+MOST_CORRECTED = 100
+"""The largest number of unmeasured pairs whose correlations are known: products of the codes of more pairs would take
+more memory than the records."""
 LEAST = 1e-12
 """The least count of a cell, in records, and the least sum."""
 LEAST_SHARE = 1e-6
@@ -54,7 +57,8 @@ class Drawn:
         pairs: the tables of measured pairs, shape (count, codes, codes).
         factors: for other pairs, the factors by which their tables differ from the model's, of the same shape.
         correlations: for other pairs, the correlations of codes that a table of the pair alone would have, shape
-            (count,). With other attributes beside them, factors alone would leave about half of it.
+            (count,). With other attributes beside them, factors alone would leave about half of it. Empty for two
+            attributes, and for more than `MOST_CORRECTED` pairs.
     """
 
     totals: np.ndarray
@@ -93,7 +97,9 @@ class PlausibleTables:
         }
         tables = {pair: self._pair(pair, errors(pair), one_way, totals, generator) for pair in measured}
         others = {pair: self._unmeasured(pair, count, generator) for pair in self.pairs if pair not in tables}
-        whole = {pair: self._correlations(pair, others[pair], one_way) for pair in others if self._varies(pair)}
+        whole = {}
+        if len(self.names) > 2 and len(others) <= MOST_CORRECTED:
+            whole = {pair: self._correlations(pair, others[pair], one_way) for pair in others if self._varies(pair)}
         return Drawn(totals, one_way, tables, others, whole)
 
     def mean(self, name: str) -> np.ndarray:

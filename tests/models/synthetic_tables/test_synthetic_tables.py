@@ -208,6 +208,11 @@ class TestAllAttributesBesideAPair:
             found = np.array([np.corrcoef([table.column(name) for name in pair])[0, 1] for table in tables])
             lacking.append(float(np.sqrt(np.mean(np.square(found - drawn))) / np.std(drawn)))
         assert np.mean(lacking) < 0.35
+        monkeypatch.setattr("pgmest.models.synthetic_tables.plausible.MOST_CORRECTED", 5)
+        model.sample_tables(2, 100, seed=1)
+        with pytest.warns(SyntheticTablesWarning):
+            model.sample_tables(2, 100, attributes=("a", "c"), seed=1)
+        assert (kept[-2].correlations, kept[-1].correlations) == ({}, {})
 
 
 class TestManyCells:
