@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -13,11 +14,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmest.cli.streams import write_text
 from pgmest.models.intervals import Interval
 from pgmest.tables.factor import Factor
 
 OF_STDDEV = ("errors", "noise")
 """The kinds of intervals that are made from a standard error."""
+
+MARGIN_DIGITS, MOST_DIGITS = 3, 10
+"""The significant digits of a margin of error on the terminal, and the most digits of the number beside it: a margin is
+itself an estimate, of which further digits say nothing."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,8 @@ class Answer:
             entry["labels"] = {name: list(texts) for name, texts in self.labels.items()}
         return entry
 
-    def rows(self) -> Iterable[Sequence[Any]]:
-        """Yield the heading, and a row for each cell."""
+    def rows(self, rounded: bool = False) -> Iterable[Sequence[Any]]:
+        """Yield the heading, and a row for each cell; numbers as for `number_texts`."""
         domain, ends = self.table.domain, self.ends
         yield [*domain.attributes, "count", *(["+-", "low", "high"] if ends else [])]
         columns = [self.table.datavector()]
@@ -68,14 +74,33 @@ class Answer:
             columns += [self.margin.ravel(), ends.low.datavector(), ends.high.datavector()]
         shown = [self.labels.get(name, range(size)) for name, size in domain.items()]
         for cell, numbers in zip(itertools.product(*shown), zip(*columns, strict=True), strict=True):
-            yield [*cell, f"{numbers[0]:.10g}", *(f"{number:.5g}" for number in numbers[1:])]
+            yield [*cell, *number_texts(list(map(float, numbers)), rounded)]
+
+
+def number_texts(numbers: Sequence[float], rounded: bool) -> list[str]:
+    """Return a count as a text, followed by its margin of error and the ends of its interval, if these are known.
+
+    Args:
+        numbers: the count, alone or with the margin and the two ends. NaN is an empty text.
+        rounded: whether the margin has three significant digits and the others end at the same decimal; otherwise the
+            count has ten digits and the others have five.
+    """
+    margin = numbers[1] if rounded and len(numbers) > 1 else 0.0
+    kinds = [f".{MOST_DIGITS}g", *[".5g"] * 3]
+    if math.isfinite(margin) and margin > 0.0:
+        decimals = MARGIN_DIGITS - 1 - int(f"{margin:e}".partition("e")[2])
+        largest = max(abs(numbers[0]), margin)
+        if 10.0 ** (MOST_DIGITS - decimals) > largest:
+            numbers = [round(number, decimals) + 0.0 for number in numbers]
+            kinds = [f".{max(decimals, 0)}f"] * 4
+    return ["" if number != number else format(number, kind) for number, kind in zip(numbers, kinds, strict=False)]
 
 
 class Shown(Protocol):
     """An answer that is shown as rows of CSV, or as JSON."""
 
-    def rows(self) -> Iterable[Sequence[Any]]:
-        """Yield the heading, and a row for each cell."""
+    def rows(self, rounded: bool = False) -> Iterable[Sequence[Any]]:
+        """Yield the heading, and a row for each cell; numbers as for `number_texts`."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -83,15 +108,20 @@ class Shown(Protocol):
         ...
 
 
-def as_csv(answers: Iterable[Shown]) -> str:
-    """Return the answers with an empty line between them."""
+def as_csv(answers: Iterable[Shown], rounded: bool = False) -> str:
+    """Return the answers with an empty line between them; numbers as for `number_texts`."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     for position, answer in enumerate(answers):
         if position:
             stream.write("\n")
-        writer.writerows(answer.rows())
+        writer.writerows(answer.rows(rounded))
     return stream.getvalue()
+
+
+def write_answers(answers: Iterable[Shown], in_json: bool, path: str | None) -> None:
+    """Write answers as CSV or JSON to a file, with all digits; or to standard output, where CSV has rounded numbers."""
+    write_text(as_json(answers) if in_json else as_csv(answers, rounded=path in (None, "-")), path)
 
 
 def as_json(answers: Iterable[Shown]) -> str:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.cli.answers import as_csv, as_json
+from pgmest.cli.answers import number_texts, write_answers
 from pgmest.cli.cliques import clique_of
 from pgmest.cli.command import Add, count
 from pgmest.cli.given import read_conditions
-from pgmest.cli.streams import write_text
 from pgmest.errors import ArgumentError, SchemaError, UnknownAttributeError, listed
 
 if TYPE_CHECKING:
@@ -87,16 +86,14 @@ class LinkedAnswer:
         assert self.ends is not None
         return np.maximum(self.ends[1] - self.values, self.values - self.ends[0])
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield the heading, and a row for each cell."""
+    def rows(self, rounded: bool = False) -> Iterator[Sequence[Any]]:
+        """Yield the heading, and a row for each cell; numbers as for `number_texts`."""
         yield [*self.labels, self.measure, *([] if self.ends is None else ["+-", "low", "high"])]
         shape = [len(texts) for texts in self.labels.values()]
         columns = [self.values, *([] if self.ends is None else [self.margin, *self.ends])]
         for place, cell in enumerate(np.ndindex(*shape)):
             named = [texts[code] for texts, code in zip(self.labels.values(), cell, strict=True)]
-            numbers = [float(column[place]) for column in columns]
-            digits = [".10g", *[".5g"] * 3]
-            yield [*named, *("" if x != x else format(x, kind) for x, kind in zip(numbers, digits, strict=False))]
+            yield [*named, *number_texts([float(column[place]) for column in columns], rounded)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values; numbers are nested lists with an axis per attribute."""
@@ -165,7 +162,7 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
             _explain(error, fit, text, table)
             raise
         answers.append(LinkedAnswer.of(frame, options.measure, options.level, intervals))
-    write_text((as_json if options.json else as_csv)(answers), options.out)
+    write_answers(answers, options.json, options.out)
 
 
 def _largest(options: argparse.Namespace) -> list[int | None]:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.widths import joined
-from pgmest.cli.answers import Answer, as_csv, as_json
+from pgmest.cli.answers import Answer, write_answers
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.given import GIVEN, read_conditions
 from pgmest.cli.linked import sample_linked
 from pgmest.cli.linked_query import HELP, check_flat, linked_options, query_linked
 from pgmest.cli.paths import InputFile, OutputFolder, output, output_tables, overwrite_option
-from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text, written_table
+from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, written_table
 from pgmest.errors import ArgumentError, ModelTooLarge, QueryError, SchemaError
 from pgmest.measurements.measured_tables import IN_GROUPS, MODELED, MeasuredCliques
 from pgmest.models.intervals import KINDS, Interval, check_level
@@ -51,6 +51,9 @@ noise, what the estimate smooths away, and dependence that was not measured, as 
 strong it may be. --interval chooses another kind: "noise" is noise only, "posterior" takes minutes, "bounds" holds
 without any assumption about dependence, "none" leaves intervals out. A model that does not know its noisy answers has
 none.
+
+On standard output the margin has three significant digits, and the other numbers of its row end at the same decimal;
+the file of --out and JSON have more digits.
 {GIVEN}{CLIQUES}
 {HELP}"""
 
@@ -140,7 +143,7 @@ def _query(options: argparse.Namespace) -> None:
             if schema is not None or (not options.codes and domain.names_levels((name,)))
         }
         answers.append(Answer(table, labels, _ends(whole, domain, table.domain.attributes, weights, options), evidence))
-    write_text((as_json if options.json else as_csv)(answers), options.out)
+    write_answers(answers, options.json, options.out)
     for answer in answers:
         if answer.evidence in HOW:
             about = dict.fromkeys((*answer.table.domain, *given))

@@ -5,6 +5,7 @@ import csv
 import inspect
 import io
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest.cli.answers import number_texts
 from pgmest.cli.command import make_parser
 from pgmest.cli.commands import COMMANDS
 from pgmest.cli.main import main
@@ -92,9 +94,9 @@ def test_estimate_writes_the_model_and_prints_the_report(folder, capsys):
     assert captured.err == ""
 
 
-def test_query_prints_the_models_marginal_as_csv(folder, capsys):
-    assert main(["query", str(folder / "model.npz"), "sex,age"]) == 0
-    rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+def test_query_writes_the_models_marginal_as_csv(folder, capsys):
+    assert main(["query", str(folder / "model.npz"), "sex,age", "--out", str(folder / "sex-age.csv")]) == 0
+    rows = list(csv.reader((folder / "sex-age.csv").open()))
     expected = pg.load(folder / "model.npz").project(("sex", "age"))
     assert rows[0] == ["sex", "age", "count", "+-", "low", "high"]
     low, high = pg.load(folder / "model.npz").interval(("sex", "age"))
@@ -104,6 +106,36 @@ def test_query_prints_the_models_marginal_as_csv(folder, capsys):
     assert [(int(sex), int(age)) for sex, age, *_ in rows[1:]] == list(np.ndindex(2, 5))
     np.testing.assert_allclose([float(row[2]) for row in rows[1:]], expected.datavector(), rtol=1e-9)
     np.testing.assert_allclose(expected.values, data(folder).project(("sex", "age")).values, atol=15)
+    assert main(["query", str(folder / "model.npz"), "sex,age"]) == 0
+    shown = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert [row[:2] for row in shown] == [row[:2] for row in rows]
+    for row, exact in zip(shown[1:], rows[1:], strict=True):
+        decimals = {len(number.partition(".")[2]) for number in row[2:]}
+        assert len(decimals) == 1  # a margin of three digits, and the other numbers to the same decimal
+        assert len(row[3].replace(".", "").lstrip("0")) == 3
+        np.testing.assert_allclose([*map(float, row[2:])], [*map(float, exact[2:])], atol=0.51 * 10.0 ** -max(decimals))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ([1745.013789, 16.712, 1728.301, 1761.725], ["1745.0", "16.7", "1728.3", "1761.7"]),
+        ([1_234_567.8, 12_345.6, 0.0, 1_246_913.4], ["1234600", "12300", "0", "1246900"]),
+        ([0.31415926, 0.00271828, 0.31144, 0.31688], ["0.31416", "0.00272", "0.31144", "0.31688"]),
+        ([-1e-9, 9.996, 0.0, 9.996], ["0.00", "10.00", "0.00", "10.00"]),
+        ([1745.013789, 0.0, 1745.0138, 1745.0138], ["1745.013789", "0", "1745", "1745"]),
+        ([1745.013789, 1e-11, 1745.0138, 1745.0138], ["1745.013789", "1e-11", "1745", "1745"]),
+        ([math.nan, math.nan, 0.0, 1.0], ["", "", "0", "1"]),
+        ([3.0, math.inf, 0.0, math.inf], ["3", "inf", "0", "inf"]),
+        ([1745.013789], ["1745.013789"]),
+    ],
+)
+def test_a_margin_of_error_says_how_many_digits_are_shown(numbers, texts):
+    assert number_texts(numbers, rounded=True) == texts
+
+
+def test_files_keep_more_digits():
+    assert number_texts([1745.013789, 16.7123, 1728.3, 1761.73], False) == ["1745.013789", "16.712", "1728.3", "1761.7"]
 
 
 def test_query_of_an_unmeasured_clique_and_of_several(folder, capsys):
