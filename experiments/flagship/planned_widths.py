@@ -33,10 +33,9 @@ records, of all columns and of the measured pairs. "Held" is the share of record
 and the reported interval. The plan knows the numbers of values and records only; noise is simulated.
 
 What is left: the plan of Adult's pairs is 0.7 to 0.8 times the true errors, as these are large in few pairs where one
-cell has most of the records (capital gains and losses, race by native country); the median pair is planned 1.1 to 1.3
-times too wide. To plan with values as uneven as Adult's made it 1.1 to 1.4 there, and up to 1.6 on BR2000. Pairs of
-acs/MA2019 are planned 1.4 times too wide at small budgets: more tables are planned there than are measured. The
-intervals of Adult's pairs that runs report are 1.2 to 1.5 times as wide as the true errors, weighted by records.
+cell has most of the records (capital gains and losses, race by native country). Pairs of acs/MA2019 are planned 1.4
+times too wide at small budgets: more tables are planned there than are measured. The intervals of Adult's pairs that
+runs report are 1.3 to 1.5 times as wide as the true errors, weighted by records.
 
 | table | epsilon | tables | planned | reported | true | held by plan | held by report |
 |---|---:|---|---:|---:|---:|---:|---:|

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgmest.errors import plural
+from pgmest.measurements.measured_tables import determines
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.duration import expected_seconds
 from pgmest.mechanisms.lamp.forecast import ExpectedTable
 from pgmest.mechanisms.lamp.level_forecast import expected_by_level
@@ -150,14 +152,21 @@ def budget_plan(
         asked: The tables by level that the workload asks for.
     """
     forecast = forecast_of(mechanism, domain, demand, float(records))
-    tables = list(forecast.expected.values())
+    exact = [found for one in mechanism.invariants if (found := _counted(one))]
+
+    def expected(tables: Iterable[ExpectedTable]) -> Iterator[ExpectedTable]:
+        for table in tables:
+            held = any(determines(one, table.clique, domain) for one in exact)
+            yield table.held() if held else table
+
+    tables = list(expected(forecast.expected.values()))
     return BudgetPlan(
         budget=_in_words(mechanism),
         records=records,
         first_stddev={name: forecast.first.stddev(name) for name in demand.attributes},
-        one_way=tuple(forecast.one_way.values()),
+        one_way=tuple(expected(forecast.one_way.values())),
         tables=tuple(tables),
-        by_level=tuple(expected_by_level(forecast, asked).values()),
+        by_level=tuple(expected(expected_by_level(forecast, asked).values())),
         likely=likely(forecast),
         likely_error=forecast.likely_error,
         score_stddev=forecast.score_stddev / (2 * records),
@@ -169,6 +178,13 @@ def budget_plan(
         unscored=forecast.unscored,
         seconds=sum(expected_seconds(mechanism, domain, records) or ()),
     )
+
+
+def _counted(invariant: Any) -> Clique:
+    """Return the table of which an invariant holds all counts; () if it holds others."""
+    if not isinstance(invariant, LinearMeasurement):
+        return tuple(invariant)
+    return invariant.clique if invariant.query is None and invariant.exact_rows.all() else ()
 
 
 def _in_words(mechanism: LAMP) -> str:

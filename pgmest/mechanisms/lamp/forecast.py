@@ -82,6 +82,10 @@ class ExpectedTable:
     least: float = 0.0
     least_by_value: float = 0.0
 
+    def held(self) -> ExpectedTable:
+        """Return the table without any error, as an invariant holds it."""
+        return replace(self, error=0.0, half_width=0.0, worst=0.0, least=0.0, least_by_value=0.0)
+
 
 @dataclass(eq=False)
 class Forecast:
@@ -223,10 +227,16 @@ class Forecast:
             share = self.chosen[name,][1] if (name,) in self.chosen else 0.0
             error, worst = (self._left(each, share) for each in (again, self._one_way(name, even=True)))
             precision = 1 / (self.first.stddev(name) ** 2 * interaction_fraction((size,)))
-            width = NORMAL_95 / math.sqrt(precision + float(noise_model.interaction_precision(share, (size,))))
+            own = 1 / (precision + float(noise_model.interaction_precision(share, (size,)))) if size > 1 else 0.0
+            width = NORMAL_95 * math.sqrt(own + self.total_variance / size**2)
             whole = self.first.shares[name,] + share
             found[name] = ExpectedTable((name,), size, (size,), whole, error, width, max(error, worst))
         return found
+
+    @cached_property
+    def total_variance(self) -> float:
+        """The variance of the number of records; its error is divided evenly among the codes of an attribute."""
+        return self.first.total_variance({c: share for c, (_, share) in self.chosen.items() if len(c) < 2})
 
     def measured(self) -> list[ExpectedTable]:
         """Return the tables that are likely to be measured, in typical number and sizes."""
@@ -259,8 +269,7 @@ class Forecast:
         error, worst = math.hypot(own, *(p.error for p in parts)), math.hypot(own, *(p.worst for p in parts))
         certain = self.unscored or clique in self.ahead
         own = self._variance(kind, candidate, share, STRONG) if certain else self._typical_variance(kind, importance)
-        width = NORMAL_95 * math.sqrt(own)
-        width = math.hypot(width, *(p.half_width * self._frequent({*clique} - {*p.clique}) for p in parts))
+        width = self.with_margins(NORMAL_95 * math.sqrt(own), parts)
         sizes = sorted(clique, key=self.first.domain.__getitem__)
         groups = tuple(shape[sizes.index(name)] for name in clique)
         cells = math.prod(self.first.domain[name] for name in clique)
@@ -290,10 +299,16 @@ class Forecast:
         """Return the expected error (total variation) of a candidate that is measured with a share of the budget."""
         return min(1.0, (1 - candidate.reduction(share)) * float(candidate.errors[0]) / (2 * self.records))
 
-    def _frequent(self, names: set[str]) -> float:
-        """Return the share of the records that have the same values as a record, on average over the records."""
-        counts = [typical_counts(self.first.domain[name], 1.0) for name in names]
-        return math.prod(float(np.square(own).sum()) for own in counts)
+    @staticmethod
+    def with_margins(width: float, margins: Sequence[ExpectedTable]) -> float:
+        """Return half of the width for a cell, given that of its interaction, and its one-way marginals.
+
+        The error of a marginal is divided among the cells of the other attributes by their shares: by that of the
+        records that have the same values as a record, on average over the records.
+        """
+        same = [float(np.square(typical_counts(margin.cells, 1.0)).sum()) for margin in margins]
+        others = [math.prod(same[:axis] + same[axis + 1 :]) for axis in range(len(same))]
+        return math.hypot(width, *(margin.half_width * share for margin, share in zip(margins, others, strict=True)))
 
     @cached_property
     def _price(self) -> float:

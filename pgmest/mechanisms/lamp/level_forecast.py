@@ -53,7 +53,9 @@ def _one_way(forecast: Forecast, name: str, level: str, most: float) -> Expected
     error, worst = (
         forecast._left(one_way_candidate((name,), counts, stddev, first.noise_model), 0.0) for counts in (typical, even)
     )
-    half_width = NORMAL_95 * stddev * math.sqrt(interaction_fraction((groups,)))
+    half_width = NORMAL_95 * math.sqrt(
+        stddev**2 * interaction_fraction((groups,)) + forecast.total_variance / groups**2
+    )
     error = min(error, most)
     return ExpectedTable((level,), groups, (groups,), share, error, half_width, max(error, worst))
 
@@ -97,10 +99,9 @@ def _together(forecast: Forecast, clique: Clique, names: Clique, one_way: Mappin
     share = measured.share * more ** (-1 / noise_model.power)
     kind, parts = forecast.kind_of(sizes), [one_way.get(name) or forecast.one_way[name] for name in names]
     candidate = kind.candidate((class_of(STRONG),))
-    own, level = forecast._left(candidate, share), candidate.level(share)
-    shape = kind.shape(level)
-    width = NORMAL_95 / math.sqrt(max(float(noise_model.interaction_precision(share, shape)), 1e-300))
-    width = math.hypot(width, NORMAL_95 * kind.inside(level, STRONG))
+    own = forecast._left(candidate, share)
+    width = NORMAL_95 * math.sqrt(forecast._variance(kind, candidate, share, STRONG))
+    width = forecast.with_margins(width, parts)
     error, worst = (min(1.0, math.hypot(own, *ends)) for ends in zip(*((p.error, p.worst) for p in parts), strict=True))
     groups = tuple(min(own, size) for own, size in zip(measured.groups, sizes, strict=True))
     error, cells = min(error, measured.error), math.prod(sizes)

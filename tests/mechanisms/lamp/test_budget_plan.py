@@ -1,6 +1,7 @@
 """The plan of a budget and the report on a run."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pgmest.mechanisms.lamp import level_forecast
 from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal, measurement_report
 from pgmest.mechanisms.lamp.remedies import forecast_of
 from pgmest.mechanisms.lamp.tree_counts import level_parts
+from pgmest.mechanisms.lamp.typical_tables import typical_counts
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 
 DOMAIN = {"age": 85, "sex": 2, "income": 2, "nothing": 1}
@@ -202,3 +204,58 @@ def test_a_plan_with_a_tree_of_many_codes_says_what_fewer_values_would_gain():
         text = str(LAMP(epsilon=0.5, delta=1e-9).plan(domain, 5000, workload))
         assert ("16 values each, of code" in text) == (workload is None)
         assert "code@chapter x sex" in text
+
+
+def test_the_error_in_the_number_of_records_is_divided_among_the_codes_of_an_attribute():
+    """Many attributes of two codes are measured by contrasts, which say nothing about the number of records."""
+    domain, widths = {f"x{place}": 2 for place in range(6)}, {}
+    for relation in (pg.privacy.AddRemove(), pg.privacy.Replace()):
+        mechanism = LAMP(rho=0.01, neighbors=relation)
+        forecast = forecast_of(mechanism, pg.Domain(domain), WorkloadDemand.of(pg.Domain(domain), None), 5000.0)
+        widths[type(relation).__name__] = forecast.one_way["x0"].half_width, forecast.total_variance
+    assert widths["Replace"][1] == 0
+    variance = widths["AddRemove"][1]
+    assert widths["AddRemove"][0] > 1.96 * math.sqrt(variance) / 2 > 0
+
+
+def test_planned_widths_of_attributes_of_few_codes_come_true():
+    """Half of the error is that in the number of records."""
+    generator = np.random.default_rng(0)
+    data = pg.Dataset.from_codes(generator.integers(0, 2, (2000, 6)), {f"x{place}": 2 for place in range(6)})
+    mechanism = LAMP(rho=0.01, backend="simulation", records=5000)
+    planned = {table.clique: table.half_width for table in mechanism.plan(data.domain, 2000).one_way}
+    errors, reported = [], []
+    for seed in range(6):
+        result = mechanism.fit(data, seed=seed, progress=False)
+        for clique in planned:
+            errors.append(np.mean(np.square(result.project(clique).values - data.project(clique).values)))
+            low, high = result.interval(clique)
+            reported.append(np.mean(high.values - low.values) / 2)
+    assert len(set(planned.values())) == 1
+    assert np.mean(list(planned.values())) == pytest.approx(np.mean(reported), rel=0.25)
+    assert np.mean(list(planned.values())) == pytest.approx(1.96 * math.sqrt(np.mean(errors)), rel=0.35)
+
+
+def test_tables_that_invariants_hold_are_planned_without_error():
+    tree = pg.Hierarchy("code", {"chapter": [0, 0, 0, 1, 1, 1], "block": [0, 0, 1, 2, 2, 3]})
+    domain = pg.Domain({"code": 6, "sex": 2, "age": 4}).with_hierarchies(tree)
+    published = pg.LinearMeasurement.exact(np.array([400.0, 300, 200, 100]), ("age",))
+    plan = LAMP(rho=0.01, invariants=[("code@block", "sex"), published]).plan(domain, 1000)
+    exact = {table.clique for table in (*plan.one_way, *plan.tables, *plan.by_level) if table.half_width == 0}
+    assert exact == {
+        ("sex",), ("age",), ("code@chapter",), ("code@block",), ("code@chapter", "sex"), ("code@block", "sex")
+    }  # fmt: skip
+    assert all(table.error == 0 for table in plan.by_level if table.clique in exact)
+    bounded = pg.LinearMeasurement.at_least(np.zeros(4), ("age",))
+    plan = LAMP(rho=0.01, invariants=[bounded]).plan(domain, 1000)
+    assert all(table.half_width > 0 for table in plan.one_way)
+
+
+def test_the_margins_of_a_table_by_level_add_to_its_planned_width():
+    """A small budget measures over few groups of codes, so that the errors of both attributes are most of a cell's."""
+    plan = of_codes(np.arange(60), epsilon=0.1)
+    found = {table.clique: table.half_width for table in (*plan.one_way, *plan.by_level)}
+    for level, groups in (("chapter", 3), ("block", 12)):
+        name = f"code@{level}"
+        same = {one: np.square(typical_counts(size, 1.0)).sum() for one, size in ((name, groups), ("sex", 2))}
+        assert found[name, "sex"] > math.hypot(found[name,] * same["sex"], found["sex",] * same[name])
