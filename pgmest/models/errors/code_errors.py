@@ -53,20 +53,42 @@ class CodeErrors:
         """Combine the answers about an attribute.
 
         Args:
-            answers: the answers about this attribute alone.
+            answers: the answers about this attribute alone, at least one.
             counts: the model's counts.
             total: the model's number of records.
             total_stddev: the standard error of the number of records.
         """
         size = len(counts)
-        if not answers or size == 1:
-            stddev = np.full(size, total_stddev) if answers or size == 1 else np.sqrt(counts**2 + counts)
-            return cls(stddev, np.ones(size))
+        if size == 1:
+            return cls(np.full(size, total_stddev), np.ones(size))
         records = math.hypot(total, MOST_RECORDS * total_stddev)
         if size > MOST_CODES:
             return cls._of_estimate(*_independent(answers, counts), counts, records)
         values, root = _combined(answers, counts, total, total_stddev)
         return cls._of_estimate(values, _stddev(root), root, counts, records)
+
+    @classmethod
+    def without_answers(cls, possible: np.ndarray, counts: np.ndarray, total: float, total_stddev: float) -> CodeErrors:
+        r"""Return the errors of the counts of an attribute of which nothing is known but the number of records.
+
+        The shares of k codes may be any, all with the same density: they have a Dirichlet distribution whose parameters
+        are 1, with the mean 1/k, the variances $(k - 1) / (k^2 (k + 1))$, and covariances that make the sum 1.
+
+        Args:
+            possible: whether records may have a code, shape (codes,).
+            counts: the model's counts.
+            total: the model's number of records.
+            total_stddev: the standard error of the number of records.
+        """
+        number = max(1, int(possible.sum()))
+        apart = math.hypot(total, total_stddev) / math.sqrt(number * (number + 1))
+        variance = np.where(possible, apart**2 * (1 - 1 / number) + (total_stddev / number) ** 2, 0.0)
+        root = None
+        if len(counts) <= MOST_CODES:
+            mean = np.outer(possible, possible) / number
+            root = apart * (np.diag(possible.astype(np.float64)) - mean) + total_stddev / math.sqrt(number) * mean
+        shift = np.where(possible, total / number, 0.0) - counts
+        return cls(np.sqrt(variance), np.ones(len(counts)), root, shift[None])
 
     @classmethod
     def of_classes(

@@ -37,6 +37,8 @@ HELD, HELD_SHARE = 0.5, 1e-6
 """Exact answers that a model misses by no more than this many records, or this share of them, have no error."""
 LEAST_SUM = 0.01
 """Sums of errors with a mean square below this share of that of the error of the number of records say nothing."""
+ROUNDING = 1e-20
+"""Sums with a mean square below this share of that of the errors themselves are rounding errors of floats."""
 SWEEPS = 2
 """The number of times that errors of a table are made to agree with those of its margins."""
 
@@ -286,8 +288,11 @@ class ErrorModel:
     def code_errors(self, name: str) -> CodeErrors:
         """Return the errors of a one-way marginal."""
         if name not in self._codes:
-            counts, total = self.tables.counts(name), self.tables.total
-            self._codes[name] = CodeErrors.of(self.about((name,)), counts, total, self.known.total_stddev)
+            known, answers = (self.tables.counts(name), self.tables.total, self.known.total_stddev), self.about((name,))
+            if answers:
+                self._codes[name] = CodeErrors.of(answers, *known)
+            else:
+                self._codes[name] = CodeErrors.without_answers(self.tables.possible((name,)), *known)
         return self._codes[name]
 
     @cached_property
@@ -366,7 +371,7 @@ def _with_sum(errors: np.ndarray, wanted: np.ndarray, counts: np.ndarray) -> np.
     """
     sums = errors.sum(axis=1)
     square = float(sums @ sums)
-    if square <= LEAST_SUM * float(wanted @ wanted):
+    if square <= max(LEAST_SUM * float(wanted @ wanted), ROUNDING * float(np.square(errors).sum())):
         shares = counts / max(float(counts.sum()), LEAST)
     else:
         shares = sums @ errors / square
