@@ -11,7 +11,7 @@ import numpy as np
 from pgmest._base.widths import joined
 from pgmest.errors import PgmestError, listed, percent_text, plural
 from pgmest.evaluation.level_errors import level_errors
-from pgmest.evaluation.reports.margins import EXACT, NORMAL_95, basis_of, counted, typical_error
+from pgmest.evaluation.reports.margins import COLUMNS, EXACT, basis_of, count_errors, counted
 from pgmest.evaluation.reports.page import bullets, details, paragraph, section, table
 from pgmest.measurements.measured_tables import MeasuredCliques
 from pgmest.models.error_bars import interval
@@ -77,7 +77,7 @@ def levels_section(
     model = getattr(source, "model", source)
     rows = list(_error_rows(source, model, domain))
     if rows:
-        columns = ("level", "groups", "typically off by", "95 of 100 within", "based on")
+        columns = ("level", "groups", *COLUMNS, "based on")
         parts.append(table(columns, rows, texts=("based on",)))
     if real is not None:
         errors = [
@@ -124,12 +124,11 @@ def _error_rows(source: Any, model: Any, domain: Domain) -> Iterator[tuple[str, 
             levels = named_levels(domain, name)
             evidence = known.evidence_by_level(levels)
             try:
-                error = typical_error(model, level_kron(domain, name))
+                errors = count_errors(model, level_kron(domain, name))
             except PgmestError:  # the answers are of a kind from which no errors can be drawn
                 return
             groups = levels[0].size or domain[name]
-            found = counted(error), counted(NORMAL_95 * error), basis_of(evidence, error)
-            yield joined((name,), domain), f"{groups:,}", *found
+            yield joined((name,), domain), f"{groups:,}", *errors.texts, basis_of(evidence, errors.typical)
 
 
 def _counts(source: Projectable, model: Any, domain: Domain, name: str, real: Projectable | None) -> LevelCounts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,79 @@ SHOWN = 30
 MOST_CELLS = 20_000
 """Tables with more cells than this are not listed: few of their counts are more than noise."""
 
-NORMAL_95 = 1.96
-"""Half of the width of a 95 % interval, in standard errors."""
+SHOWN_COUNT = 0.5
+"""Smaller counts are rounded to no record; whoever reads a table reads the others."""
+
+MORE_THAN_NOISE = 2
+"""A count is mostly noise if it is less than this many times its standard error."""
+
+FEW = 0.05
+"""The share of the counts that may be farther off than a distance that holds "95 of 100", or less certain."""
 
 EXACT = 1e-3
 """Counts with a smaller error than this are exact, such as invariants, in records."""
 
+COLUMNS = ("typically off by", "95 of 100 within", "large counts within")
+"""The headings of the errors of a table."""
+
 BASIS = {MEASURED: "measured", MODELED: "NOT measured: rests on the model"}
+
+
+@dataclass(frozen=True)
+class CountErrors:
+    """How far the counts of a table are likely to be off, in records.
+
+    Attributes:
+        typical: the root-mean-square error of a count that is shown (`SHOWN_COUNT`).
+        within: the distance within which 95 of 100 true counts are.
+        large: the same, where each count weighs as much as it has records.
+        noise: counts under this number are mostly noise: of those above, at most `FEW` are.
+    """
+
+    typical: float
+    within: float
+    large: float
+    noise: float
+
+    @classmethod
+    def of(cls, counts: np.ndarray, errors: np.ndarray) -> CountErrors:
+        """Return the errors of a table.
+
+        Args:
+            counts: the released counts, shape (cells,).
+            errors: plausible errors, shape (draws, cells).
+        """
+        shown = counts >= min(SHOWN_COUNT, counts.max())
+        counts, errors = np.maximum(counts[shown], 0.0), np.abs(errors[:, shown])
+        stddev = np.sqrt(np.mean(np.square(errors), axis=0))
+        weights = counts if counts.sum() > 0 else np.ones_like(counts)
+        typical = float(np.sqrt(np.mean(np.square(stddev))))
+        return cls(typical, _reach(errors, np.ones_like(counts)), _reach(errors, weights), _noise(counts, stddev))
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """The cells of a row, for `COLUMNS`."""
+        return counted(self.typical), counted(self.within), counted(self.large)
+
+
+def _reach(errors: np.ndarray, weights: np.ndarray) -> float:
+    """Return the distance within which all but few of the errors are, where each count has a weight."""
+    order = np.argsort(errors, axis=None)
+    share = np.cumsum(np.broadcast_to(weights, errors.shape).ravel()[order])
+    return float(errors.ravel()[order][np.searchsorted(share, (1 - FEW) * share[-1])])
+
+
+def _noise(counts: np.ndarray, stddev: np.ndarray) -> float:
+    """Return the number such that counts under it are mostly noise."""
+    order = np.argsort(-counts, kind="stable")
+    counts, least = counts[order], MORE_THAN_NOISE * stddev[order]
+    noisy = np.cumsum(counts < least) / np.arange(1, len(counts) + 1)
+    (certain,) = np.nonzero(noisy <= FEW)
+    if not len(certain):
+        return float(least[0])
+    last = int(certain[-1])
+    largest = max(counts[last + 1], least[last + 1]) if last + 1 < len(counts) else least[last]
+    return float(min(largest, counts[last]))
 
 
 def likely_margins(source: Any, title: str = "How far off a count may be") -> str:
@@ -40,32 +107,31 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
     rows, errors = [], {}
     try:
         for clique, evidence in _listed(model, known):
-            errors[clique] = typical_error(model, clique)
-            basis = basis_of(evidence, errors[clique])
-            rows.append(
-                (joined(clique, model.domain), *map(counted, np.array([1, NORMAL_95, 2]) * errors[clique]), basis)
-            )
+            errors[clique] = one = count_errors(model, clique)
+            basis = basis_of(evidence, one.typical)
+            rows.append((joined(clique, model.domain), *one.texts, counted(one.noise), basis))
     except ArgumentError:  # the answers are of a kind from which no errors can be drawn
         return ""
     if not rows:
         return ""
-    clique = max(errors, key=lambda one: (len(one), errors[one]))
-    typical = errors[clique]
+    clique = max(errors, key=lambda one: (len(one), errors[one].typical))
     example = (
         f"For example, a count in the table of {joined(clique, model.domain)} is typically off by about "
-        f"{counted(typical)} records, so counts under {counted(2 * typical)} are mostly noise."
+        f"{counted(errors[clique].typical)} records, and counts under {counted(errors[clique].noise)} are mostly noise."
     )
-    exact = " but those of tables that are held exactly" if min(errors.values()) < EXACT else ""
+    exact = " but those of tables that are held exactly" if min(one.typical for one in errors.values()) < EXACT else ""
     parts = [
         paragraph(
-            f"No count of the release is exact{exact}. The table says by how much a count is typically off, and within "
-            "which distance 95 of 100 true counts are; counts below the last number are mostly noise. " + example
+            f"No count of the release is exact{exact}. The table says by how much a count of at least one record is "
+            "typically off (root mean square), and within which distance 95 of 100 true counts are. Large counts are "
+            "few in most tables, and may be off by more: within the next distance are 95 of 100 if each count weighs "
+            "as much as it has records. Counts below the last number are mostly noise. " + example
         ),
         paragraph(
             "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "
             "another no more than the measured tables suggest. A stronger dependence would not be seen here."
         ),
-        table(("table", "typically off by", "95 of 100 within", "mostly noise under", "based on"), rows, ("based on",)),
+        table(("table", *COLUMNS, "mostly noise under", "based on"), rows, ("based on",)),
     ]
     pairs = len(model.domain) * (len(model.domain) - 1) // 2
     left = len(model.domain) + pairs - len(rows)
@@ -74,12 +140,10 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
     return section(title, *parts)
 
 
-def typical_error(model: Any, query: Clique | Kron) -> float:
-    """Return the root-mean-square error of a count, as a mean over the records: that of the counts that people read."""
+def count_errors(model: Any, query: Clique | Kron) -> CountErrors:
+    """Return how far the counts of a table are likely to be off."""
     found = drawn_answers(model, query)
-    counts, squares = np.maximum(found.answer.values, 0.0), np.mean(np.square(found.errors), axis=0)
-    weights = counts if counts.sum() > 0 else np.ones_like(counts)
-    return float(np.sqrt((squares * weights).sum() / weights.sum()))
+    return CountErrors.of(found.answer.values.ravel(), found.errors.reshape(len(found.errors), -1))
 
 
 def basis_of(evidence: str, error: float) -> str:
