@@ -160,9 +160,8 @@ class TopDown(Mechanism):
         answers = dict(zip(design.asked, self._measure(curator, design), strict=True))
         noisy = {place: answer for place, answer in answers.items() if answer.noisy}
         model = self._fitted(design, noisy, rng)
-        exact = exact_facts(curator.invariants)
-        if exact and held(model, curator.invariants) == HELD:
-            model = replace(model, facts=exact)
+        exact = exact_facts(one for one in curator.invariants if held(model, [one]) == HELD)
+        model = replace(model, facts=exact) if exact else model
         return Outcome(model, self._details(design))
 
     # -- what is asked ----------------------------------------------------------------------------------------------
@@ -249,15 +248,18 @@ class TopDown(Mechanism):
         """Return the model of the answers, each with its level and question."""
         spine, detail = design.spine, design.detail
         rounding = Rounding(detail, design.margins, rng)
-        above = np.zeros((1, detail.size()))
-        for level in range(len(spine.names)):
+        parents = np.zeros((1, detail.size()))
+        for level, limits in enumerate(design.limits):
             stage(f"fitting the level '{spine.names[level]}'")
-            family = Family(spine.parents(level) if level else None, above)
+            family = Family(spine.parents(level) if level else None, parents)
             own = {place: answer for (at, place), answer in answers.items() if at == level}
             tables = self._level(design, level, family, own)
-            limits = design.limits[level]
-            above = rounding.children(tables, family, limits) if level else rounding.root(tables, limits)
-        return self._model(design, above)
+            if level:
+                above = np.concatenate([one.rows for one in design.limits[:level]])
+                parents = rounding.children(tables, family, limits, above)
+            else:
+                parents = rounding.root(tables, limits)
+        return self._model(design, parents)
 
     def _level(
         self, design: _Design, level: int, family: Family, answers: Mapping[int, LinearMeasurement]

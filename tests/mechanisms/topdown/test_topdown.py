@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import ArgumentError, ModelTooLarge, QueryError, UnknownAttributeError
 from pgmest.mechanisms import TopDown
-from pgmest.mechanisms.topdown.constraints import limits_of
+from pgmest.mechanisms.invariants import INVARIANTS
+from pgmest.mechanisms.topdown.constraints import Limits, limits_of
+from pgmest.mechanisms.topdown.least_squares import Family
 from pgmest.mechanisms.topdown.spine import Spine
+from pgmest.mechanisms.topdown.whole import Rounding
 from pgmest.privacy import AddRemove, Replace
 from pgmest.sampling.facts import UnmetFactsWarning
 from pgmest.workloads import Item, Workload
@@ -244,6 +247,49 @@ def test_counts_that_no_children_can_have_give_way_to_bounds():
     found = made(rho=1e-3, invariants=known).fit(DATA, seed=0).sample()
     assert np.all(found.project(("area", "sex")).values >= least)
     assert np.all(found.project(("area", "age")).values <= most)
+
+
+@pytest.mark.parametrize("most", [1 << 17, 16])
+def test_exact_tables_hold_where_few_of_many_cells_have_records(monkeypatch, most):
+    """Children can only hold their tables by records of their parent's cells, few of the cells that might have any."""
+    monkeypatch.setattr("pgmest.mechanisms.topdown.whole.MOST_CELLS", most)
+    domain, generator = pg.Domain({"sex": 2, "home": 300, "job": 300}), np.random.default_rng(0)
+    cells = generator.choice(domain.size(), 10, replace=False)
+    records = np.zeros((2, domain.size()))
+    records[np.arange(10) % 2, cells] = 1.0
+    sex, job = np.repeat(np.eye(2), 300 * 300, axis=1), np.tile(np.repeat(np.eye(2), 150, axis=1), 600)
+    rows = np.concatenate([sex, job])
+    limits = Limits(rows, records @ rows.T, records @ rows.T, np.ones(records.shape, dtype=bool))
+    family, tables = Family(np.zeros(2, dtype=int), records.sum(axis=0)[None]), np.full(records.shape, 1e-4)
+    tables[1] *= np.where(job[0] == 1, 9.0, 1.0)
+    found = Rounding(domain, (("home",),), generator).children(tables, family, limits, rows)
+    assert np.array_equal(found.sum(axis=0), records.sum(axis=0))
+    assert np.array_equal(found @ rows.T, records @ rows.T)
+
+
+def test_parents_change_no_more_than_children_need():
+    """The parent's table of sex and work leaves no children with their tables; then its one-way tables stay."""
+    domain = pg.Domain({"sex": 2, "work": 2, "old": 2})
+    detail = np.indices((2, 2, 2)).reshape(3, -1)
+    rows = np.array([detail[axis] == value for axis in (0, 1) for value in (0, 1)], dtype=np.float64)
+    known = np.array([[5.0, 0, 5, 0], [0, 5, 0, 5]])  # all of one sex and work in each area
+    limits = Limits(rows, known, known, np.ones((2, 8), dtype=bool))
+    sums = np.array([0.0, 0, 1, 4, 1, 4, 0, 0])  # which the parent's table says of none
+    above = np.concatenate([rows, detail[2:] == 1])
+    rounding = Rounding(domain, (), np.random.default_rng(0))
+    found = rounding.children(np.tile(sums / 2, (2, 1)), Family(np.zeros(2, dtype=int), sums[None]), limits, above)
+    assert np.array_equal(found @ rows.T, known)
+    assert np.array_equal(found.sum(axis=0) @ above.T, above @ sums)
+
+
+def test_a_fact_that_no_records_hold_leaves_the_others_as_they_are():
+    """Twice a count is never odd."""
+    odd = pg.LinearMeasurement.exact([401.0], ("sex",), np.array([[2.0, 0.0]]))
+    with pytest.warns(UnmetFactsWarning, match="1 exact answer does not hold"):
+        found = made(rho=0.01, invariants=[exact(DATA, "area", "age"), odd]).fit(DATA, seed=0)
+    assert found.details[INVARIANTS].startswith("not held: sex")
+    low, high = found.interval(("area", "age"))
+    assert np.array_equal(low.values, high.values)
 
 
 def test_what_cannot_be_known_is_refused_before_anything_is_paid():
