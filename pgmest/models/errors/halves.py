@@ -15,6 +15,9 @@ is 0.55 for the halves of all codes, and 0.35 to 0.45 for those of parts."""
 COMMON = 0.5
 """The difference that all attributes of a table may have in common, of either sign, on the same scale: codes are often
 sorted by frequency. Means over the attributes of real tables have the root mean square 0.4, and reach 0.8."""
+UNLIKE = 0.01
+"""The prior probability that a difference is unrelated to all others: it is any between all records and none, of either
+sign. One code may have most of the records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +28,8 @@ class HalvesErrors:
     as many codes in any order, and alike in all attributes. Halves differ by D, of which the answers say V with the
     noise variance n, and the model says M. With the usual difference m and the standard deviation $\tau$ of D, it is
     $m + w (V - m)$ given V, up to the variance $w n$, where $w = \tau^2 / (\tau^2 + n)$. What that differs from M is an
-    error of known sign, which adds up over attributes. All is averaged over the likely values of $\tau$ (`SPREADS`).
+    error of known sign, which adds up over attributes. All is averaged over the likely values of $\tau$ (`SPREADS`),
+    and over whether a range is unlike all others (`UNLIKE`).
 
     Attributes:
         cuts: the ends of the halves, shape (2 * ranges + 1,).
@@ -54,14 +58,20 @@ class HalvesErrors:
         for cuts in _levels(len(counts)):
             noise = _independent(stddev, cuts) if root is None else np.square(_differences(root.T, cuts)).sum(axis=0)
             known, modeled = _differences(values, cuts), _differences(counts, cuts)
-            usual, spreads = (part * records / math.sqrt(len(known)) for part in (COMMON, SPREADS[:, None]))
-            total = np.square(spreads) + noise
-            logs = -0.5 * (np.square(known - usual) / total + np.log(total)).sum(axis=1)
-            weights, kept = np.exp(logs - logs.max()), np.square(spreads) / total
+            scale = records / math.sqrt(len(known))
+            alike = _posterior(COMMON * scale, np.square(scale * SPREADS[:, None]), known, noise)
+            unlike = _posterior(0.0, np.full((1, 1), records**2 / 3), known, noise)
+            both = np.logaddexp(alike.logs + math.log(1 - UNLIKE), unlike.logs + math.log(UNLIKE))
+            weights = np.exp((logs := both.sum(axis=1)) - logs.max())
             weights /= weights.sum()
-            errors = usual + kept * (known - usual) - modeled
-            means = weights @ errors
-            found.append(cls(cuts, means, weights @ (np.square(errors - means) + kept * noise)))
+            apart = np.exp(unlike.logs + math.log(UNLIKE) - both)
+            parts = [
+                (weights[:, None] * share, one.means - modeled, one.variances)
+                for share, one in ((1 - apart, alike), (apart, unlike))
+            ]
+            means = sum((share * errors).sum(axis=0) for share, errors, _ in parts)
+            squares = sum((share * (np.square(errors - means) + left)).sum(axis=0) for share, errors, left in parts)
+            found.append(cls(cuts, np.asarray(means), np.asarray(squares)))
         return tuple(found)
 
     def corrected(self, errors: np.ndarray, signs: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -82,6 +92,28 @@ class HalvesErrors:
         widths = np.diff(self.cuts)
         signed = 0.5 * np.repeat(changes, 2, axis=1) * np.tile([1.0, -1.0], now.shape[1]) / widths
         return errors + np.repeat(signed, widths, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Posterior:
+    """Differences given noisy answers, for some normal priors.
+
+    Attributes:
+        logs: the logarithm of the likelihood of each answer, up to a constant, shape (priors, ranges).
+        means: the posterior means, of the same shape.
+        variances: the posterior variances, of the same shape.
+    """
+
+    logs: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+
+
+def _posterior(mean: float, variance: np.ndarray, known: np.ndarray, noise: np.ndarray) -> _Posterior:
+    total = variance + noise
+    kept = variance / total
+    logs = -0.5 * (np.square(known - mean) / total + np.log(total))
+    return _Posterior(logs, mean + kept * (known - mean), kept * noise)
 
 
 def _levels(size: int) -> Iterator[np.ndarray]:

@@ -1,5 +1,7 @@
 """Tests of the errors of differences between the counts of two halves of ranges of codes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,24 @@ def test_corrected_draws_have_the_stated_means_and_squares():
         found = 1.2 * drawn[:, :2].sum(axis=1) - 0.8 * drawn[:, 2:].sum(axis=1)
         assert found.mean() == pytest.approx(6.0, abs=0.2)
         assert found.var() == pytest.approx(25.0, rel=0.05)
+
+
+@pytest.mark.parametrize("place", [0, 37])
+def test_a_code_with_most_records_is_not_taken_for_noise(place: int):
+    """Ranges around it differ by far more than those of other codes, of which noise hides all differences."""
+    records, codes, stddev = 3000.0, 100, 100.0
+    counts = np.full(codes, 200.0 / (codes - 1))
+    counts[place] = 2800.0
+    values = counts + stddev * np.random.default_rng(8).standard_normal(codes)
+    whole = CodeErrors.of([_answer(values, stddev)], counts, records, 0.0)
+    found, alone = (one.draws(2000, np.random.default_rng(9))[:, place] for one in (whole, replace(whole, halves=())))
+    assert np.mean(np.square(found)) < 1.5**2 * np.mean(np.square(alone))
+
+
+def test_few_differences_are_taken_for_unlike_all_others():
+    """Answers as usual as the prior says are pulled towards each other as before."""
+    records, codes, stddev = 1000.0, 64, 50.0
+    values = np.full(codes, records / codes) + stddev * np.random.default_rng(10).standard_normal(codes)
+    last = HalvesErrors.of(values, np.full(codes, records / codes), np.full(codes, stddev), None, records)[-1]
+    noise = 2 * stddev**2
+    assert np.mean(last.squares) < 0.9 * noise
