@@ -58,6 +58,8 @@ class Facts:
         empty = np.concatenate([_excluding(m) for m in exact])
         excluded = np.flatnonzero(residuals.weighted_column_squares(empty.astype(np.float64)) > 0)
         kept = np.flatnonzero(chosen & ~empty)
+        settled = np.concatenate([_counting_all(m) for m in exact])[kept]
+        kept = kept if settled.all() else kept[~settled]
         return cls(residuals, kept, np.concatenate([_units(m) for m in exact])[kept], excluded)
 
     def of_fractions(self, total: float) -> Facts:
@@ -180,6 +182,14 @@ def _excluding(measurement: LinearMeasurement) -> np.ndarray:
     if query.shape[0] * query.shape[1] > LARGEST_MATRIX:
         return np.zeros(measurement.rows, dtype=bool)
     return rows & (query.matrix() >= 0).all(axis=1)
+
+
+def _counting_all(measurement: LinearMeasurement) -> np.ndarray:
+    """Return which rows of a matrix count all records: no multiplier changes them, and their curvature is 0."""
+    query = measurement.query
+    if query is None or isinstance(query, Identity | Grouping) or query.shape[0] * query.shape[1] > LARGEST_MATRIX:
+        return np.zeros(measurement.rows, dtype=bool)
+    return (query.matrix() == 1.0).all(axis=1)
 
 
 def _units(measurement: LinearMeasurement) -> np.ndarray:

@@ -299,3 +299,21 @@ def test_the_last_run_meets_facts_that_empty_a_cell():
     model = pg.estimate([*facts, noisy], {"a": 1, "b": 3})
     assert model.report.converged
     assert violation(model, facts) <= HELD
+
+
+def test_sums_that_end_with_all_records_are_as_easy_as_those_that_do_not():
+    """The multiplier of the number of records changes nothing, so that steps along it are rounding errors."""
+    domain = pg.Domain({"a": 5, "b": 2, "c": 3})
+    counts = np.random.default_rng(0).poisson(20.0, domain.shape).astype(float)
+    truth, sums, difference = pg.Factor(domain, counts), np.tril(np.ones((5, 5))), np.array([[1.0, -1.0]])
+    noisy = [pg.LinearMeasurement(truth.project(pair).values + 3.0, pair, 3.0) for pair in (("a", "b"), ("b", "c"))]
+    beside = exact(difference @ truth.project("b").values, ("b",), difference)
+    calls = []
+    for rows in (5, 4):
+        known = [exact(sums[:rows] @ truth.project("a").values, ("a",), sums[:rows]), beside]
+        model = pg.estimate([*known, *noisy], domain, total=counts.sum(), method="mirror_flow")
+        assert violation(model, known) <= HELD
+        calls.append(model.report.oracle_calls)
+    assert calls[0] <= 1.5 * calls[1]
+    with pytest.raises(pg.errors.InconsistentMeasurementsError):
+        pg.estimate([*known, exact([1.0 + counts.sum()], ("a",), np.ones((1, 5))), *noisy], domain, total=counts.sum())
