@@ -70,18 +70,21 @@ class Coefficients:
         variance = np.maximum(answer.stddev**2 * sizes / total**2, LEAST)
         return cls(model, off / total, variance, np.clip(seen, 0.0, 1.0))
 
-    def draws(self, weights: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+    def draws(
+        self, weights: np.ndarray, count: int, generator: np.random.Generator, lowered: np.ndarray | float = 1.0
+    ) -> np.ndarray:
         """Draw the true coefficients, shape (count, functions, functions).
 
         Args:
             weights: the prior probability of each scale, shape (3, scales).
             count: the number of draws.
             generator: the random generator.
+            lowered: the factors by which the scales of coefficients are lowered, shape (functions, functions).
         """
         kind, answered = kinds_of(self.model.shape), self.seen * self.model + self.beyond
-        spread = self.seen * SCALES[:, None, None] ** 2 + self.variance
+        spread = self.seen * (SCALES[:, None, None] * lowered) ** 2 + self.variance
         logs = np.log(weights.T[:, kind]) - 0.5 * (np.log(spread) + answered**2 / spread)
-        prior = drawn_scales(logs, count, generator) ** 2
+        prior = (drawn_scales(logs, count, generator) * lowered) ** 2
         gain = prior / (self.seen * prior + self.variance)
         left = np.sqrt(np.maximum(prior * (1.0 - self.seen**2 * gain), 0.0))
         return self.model + self.seen * gain * self.beyond + left * generator.standard_normal(left.shape)

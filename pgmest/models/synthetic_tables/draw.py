@@ -42,7 +42,7 @@ within these limits, so that their own sampling error is no larger than that of 
 MOST_SPREAD, FAR_LESS = 2.0, 0.7
 """The largest standard deviation of the logarithms of weights for dependence that was not measured: with more, a few
 records have all the weight. A warning says so if factors are lowered to less than the power FAR_LESS."""
-CORRECTIONS = 2
+CORRECTIONS = 4
 """The number of times that correlations of codes of unmeasured pairs are corrected for what the targets took back."""
 MOST_CELLS = 20_000
 """Tables of attributes with at most this many cells together are drawn from all of these cells instead of records."""

@@ -19,7 +19,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.models.errors.error_model import ErrorModel
 from pgmest.models.errors.measured_tables import best_answer
 from pgmest.models.errors.plausible_tables import without_negative_counts
-from pgmest.models.synthetic_tables.coefficients import Coefficients, drawn_scales, kinds_of, learned_scales
+from pgmest.models.synthetic_tables.coefficients import SCALES, Coefficients, drawn_scales, kinds_of, learned_scales
+from pgmest.models.synthetic_tables.correlations import feasible_correlations
 from pgmest.models.synthetic_tables.functions import SMOOTH, combined, factors, functions_of
 from pgmest.tables.domain import Clique
 
@@ -41,6 +42,10 @@ FITS, SWEEPS = 3, 3
 MOST_CORRECTED = 100
 """The largest number of unmeasured pairs whose correlations are known: products of the codes of more pairs would take
 more memory than the records."""
+MOST_NUMBERS = 30_000_000
+"""Correlations of larger tables are not compared with those that errors make plausible."""
+LARGEST = 0.95
+"""The largest correlation that is drawn for an unmeasured pair."""
 LEAST = 1e-12
 """The least count of a cell, in records, and the least sum."""
 LEAST_SHARE = 1e-6
@@ -81,6 +86,7 @@ class PlausibleTables:
     names: Clique
     _means: dict[str, np.ndarray] = field(default_factory=dict)
     _functions: dict[str, np.ndarray] = field(default_factory=dict)
+    _stretches: dict[Clique, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def pairs(self) -> list[Clique]:
@@ -100,6 +106,7 @@ class PlausibleTables:
         whole = {}
         if len(self.names) > 2 and len(others) <= MOST_CORRECTED:
             whole = {pair: self._correlations(pair, others[pair], one_way) for pair in others if self._varies(pair)}
+            whole = self._together(whole, tables)
         return Drawn(totals, one_way, tables, others, whole)
 
     def mean(self, name: str) -> np.ndarray:
@@ -123,9 +130,56 @@ class PlausibleTables:
 
     def _correlations(self, pair: Clique, tilts: np.ndarray, one_way: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the correlations of the codes of a pair in tables that differ from the model's by factors."""
+        found = self._mean_products(pair, scaled(self._table(pair) * tilts, *(one_way[name] for name in pair)))
+        model, stretch = self._stretch(pair)
+        return np.clip(model + stretch * (found - model), -LARGEST, LARGEST)
+
+    def _together(
+        self, drawn: Mapping[Clique, np.ndarray], measured: Mapping[Clique, np.ndarray]
+    ) -> dict[Clique, np.ndarray]:
+        """Return correlations of unmeasured pairs that can hold beside those of drawn tables of measured pairs.
+
+        Args:
+            drawn: the correlation of each unmeasured pair in each draw.
+            measured: the drawn tables of measured pairs.
+        """
+        if not drawn:
+            return {}
+        place, count = {name: index for index, name in enumerate(self.names)}, len(next(iter(drawn.values())))
+        matrices, held = np.tile(np.eye(len(place)), (count, 1, 1)), np.zeros((len(place), len(place)), dtype=bool)
+        known = {pair: self._mean_products(pair, tables) for pair, tables in measured.items() if self._varies(pair)}
+        for (first, second), values in [*drawn.items(), *known.items()]:
+            rows, columns = [place[first], place[second]], [place[second], place[first]]
+            matrices[:, rows, columns] = np.clip(values, -1.0, 1.0)[:, None]
+            held[rows, columns] = (first, second) in known
+        found = np.array([feasible_correlations(one, held) for one in matrices])
+        return {pair: found[:, place[pair[0]], place[pair[1]]] for pair in drawn}
+
+    def _mean_products(self, pair: Clique, tables: np.ndarray) -> np.ndarray:
+        """Return the means of the products of the standardized codes of a pair in tables."""
         first, second = (self._of(name)[:, 0] for name in pair)
-        tables = scaled(self._table(pair) * tilts, *(one_way[name] for name in pair))
         return np.einsum("i,nij,j->n", first, tables, second) / tables.sum(axis=(1, 2))
+
+    def _stretch(self, pair: Clique) -> tuple[float, float]:
+        """Return the correlation of the model's codes, and a factor of the differences of drawn ones from it.
+
+        Drawn correlations are to vary no less than those of tables with the model's errors.
+        """
+        if pair not in self._stretches:
+            generator = np.random.default_rng(0)
+            (first, second), table = (self._of(name)[:, 0] for name in pair), self._table(pair)
+            model = float(first @ table @ second / table.sum())
+            if FEWEST * table.size > MOST_NUMBERS:
+                return model, 1.0
+            drawn = scaled(table * self._unmeasured(pair, FEWEST, generator), *(self.mean(name)[None] for name in pair))
+            own = self._mean_products(pair, drawn) - model
+            others = without_negative_counts(
+                self.errors.tables.table(pair) + self.errors.draws(pair, FEWEST, generator)
+            )
+            wanted = correlations_of(others, first, second) - model
+            ratio = float(np.square(wanted).mean()) / max(float(np.square(own).mean()), LEAST)
+            self._stretches[pair] = model, float(np.sqrt(max(1.0, ratio)))
+        return self._stretches[pair]
 
     def _of(self, name: str) -> np.ndarray:
         if name not in self._functions:
@@ -181,6 +235,24 @@ class PlausibleTables:
     def _scales(self) -> np.ndarray:
         return learned_scales(self._measured.values())
 
+    def _lowered(self, shape: tuple[int, ...], relative: tuple[float, float, float]) -> np.ndarray:
+        """Return factors of at most 1 by which the scales of coefficients are lowered, of this shape.
+
+        Pairs of attributes of many codes have hundreds of coefficients. If each had the scale of its kind, the tables
+        would depend far more than any measured one, and records that have all these tables together would keep little
+        of the drawn correlations. So the expected squares of all other coefficients add up to no more than that of the
+        correlation implies, by its share of the squared dependence of measured pairs.
+
+        Args:
+            shape: the numbers of functions of both attributes.
+            relative: the scale of each kind relative to that of measured pairs.
+        """
+        kinds, squares = kinds_of(shape), np.square(relative) * (self._scales @ np.square(SCALES))
+        share = float(self.errors.unseen.spectrum[0, 0])
+        others = float(squares[kinds[kinds > 0]].sum())
+        most = squares[0] * (1.0 - share) / max(share, LEAST)
+        return np.where(kinds > 0, np.sqrt(min(1.0, most / max(others, LEAST))), 1.0)
+
     def _pair(
         self,
         pair: Clique,
@@ -193,7 +265,9 @@ class PlausibleTables:
         first, second = (self._of(name) for name in pair)
         drawn = without_negative_counts(self.errors.tables.table(pair) + errors)[: len(totals)]
         tables = drawn + LEAST_SHARE * totals[:, None, None] / drawn[0].size
-        wanted = self._measured[pair].draws(self._scales, len(totals), generator)
+        found = self._measured[pair]
+        lowered = self._lowered(found.model.shape, (1.0, 1.0, 1.0))
+        wanted = found.draws(self._scales, len(totals), generator, lowered)
         tables = scaled(tables, one_way[pair[0]], one_way[pair[1]])
         for _ in range(FITS - 1):
             present = first.T @ tables @ second / totals[:, None, None]
@@ -207,13 +281,23 @@ class PlausibleTables:
         shape = first.shape[1], second.shape[1]
         kinds = kinds_of(shape)
         scales = np.array(UNMEASURED)[kinds] * drawn_scales(np.log(self._scales.T[:, kinds]), count, generator)
-        drawn = scales * generator.standard_normal((count, *shape))
+        drawn = scales * self._lowered(shape, UNMEASURED) * generator.standard_normal((count, *shape))
         distance = self.errors.known.dependence.get(pair)
         if distance is not None and drawn.size:
             usual = np.sqrt(np.square(drawn).sum(axis=(1, 2)).mean())
             likely = REACH * distance / self.errors.tables.total * np.exp(VARIATION * generator.standard_normal(count))
             drawn = drawn * (np.minimum(likely / max(usual, LEAST), 1.0) ** POWER)[:, None, None]
         return factors(combined(first, drawn, second))
+
+
+def correlations_of(tables: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the correlations of values of rows and columns in tables, shape (count, rows, columns); 0 without any."""
+    shares = tables / np.maximum(tables.sum(axis=(1, 2), keepdims=True), LEAST)
+    rows, columns = shares.sum(axis=2), shares.sum(axis=1)
+    means = rows @ first, columns @ second
+    spread = (rows @ np.square(first) - means[0] ** 2) * (columns @ np.square(second) - means[1] ** 2)
+    together = np.einsum("i,nij,j->n", first, shares, second) - means[0] * means[1]
+    return np.where(spread > LEAST, together / np.sqrt(np.maximum(spread, LEAST)), 0.0)
 
 
 def scaled(tables: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
