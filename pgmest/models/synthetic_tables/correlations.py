@@ -14,7 +14,7 @@ ROUNDS, MOST_SCALE = 20, 20.0
 """The number of corrections of a logarithm, and the largest factor of drawn elements."""
 LEAST_EIGENVALUE = 0.05
 """Matrices whose eigenvalues are at least this stay as they are."""
-LARGEST, LARGEST_LOG = 0.98, 10.0
+LARGEST, LARGEST_LOG = 0.999, 10.0
 """The largest correlation that is transformed, and the largest element of a logarithm that is held."""
 LEAST = 1e-9
 

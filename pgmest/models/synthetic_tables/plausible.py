@@ -45,7 +45,7 @@ more memory than the records."""
 MOST_NUMBERS = 30_000_000
 """Correlations of larger tables are not compared with those that errors make plausible."""
 LARGEST = 0.95
-"""The largest correlation that is drawn for an unmeasured pair."""
+"""The largest correlation up to which those of unmeasured pairs are stretched."""
 LEAST = 1e-12
 """The least count of a cell, in records, and the least sum."""
 LEAST_SHARE = 1e-6
@@ -132,7 +132,8 @@ class PlausibleTables:
         """Return the correlations of the codes of a pair in tables that differ from the model's by factors."""
         found = self._mean_products(pair, scaled(self._table(pair) * tilts, *(one_way[name] for name in pair)))
         model, stretch = self._stretch(pair)
-        return np.clip(model + stretch * (found - model), -LARGEST, LARGEST)
+        most = np.maximum(np.abs(found), LARGEST)
+        return np.clip(model + stretch * (found - model), -most, most)
 
     def _together(
         self, drawn: Mapping[Clique, np.ndarray], measured: Mapping[Clique, np.ndarray]

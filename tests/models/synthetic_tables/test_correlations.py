@@ -34,6 +34,10 @@ class TestFeasibleCorrelations:
         assert np.square(found[apart]).mean() == pytest.approx(np.square(matrix[apart]).mean(), rel=0.02)
         assert np.corrcoef(found[apart], matrix[apart])[0, 1] > 0.7
 
+    def test_those_of_copies_stay_near_one(self) -> None:
+        matrix = np.full((3, 3), 0.995) + 0.005 * np.eye(3)
+        np.testing.assert_allclose(feasible_correlations(matrix, np.zeros((3, 3), dtype=bool)), matrix, atol=2e-3)
+
     def test_held_ones_stay_as_they_are(self) -> None:
         matrix, held = drawn(6, 0.6, 1), np.zeros((6, 6), dtype=bool)
         held[0, 1:3] = held[1:3, 0] = True
