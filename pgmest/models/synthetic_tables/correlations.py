@@ -12,8 +12,8 @@ import numpy as np
 
 ROUNDS, MOST_SCALE = 20, 20.0
 """The number of corrections of a logarithm, and the largest factor of drawn elements."""
-LEAST_EIGENVALUE = 0.05
-"""Matrices whose eigenvalues are at least this stay as they are."""
+LEAST_EIGENVALUE = 1e-6
+"""Matrices whose eigenvalues are at least this stay as they are: records can have these correlations."""
 LARGEST, LARGEST_LOG = 0.999, 10.0
 """The largest correlation that is transformed, and the largest element of a logarithm that is held."""
 LEAST = 1e-9

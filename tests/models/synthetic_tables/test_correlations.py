@@ -36,7 +36,7 @@ class TestFeasibleCorrelations:
 
     def test_those_of_copies_stay_near_one(self) -> None:
         matrix = np.full((3, 3), 0.995) + 0.005 * np.eye(3)
-        np.testing.assert_allclose(feasible_correlations(matrix, np.zeros((3, 3), dtype=bool)), matrix, atol=2e-3)
+        np.testing.assert_array_equal(feasible_correlations(matrix, np.zeros((3, 3), dtype=bool)), matrix)
 
     def test_held_ones_stay_as_they_are(self) -> None:
         matrix, held = drawn(6, 0.6, 1), np.zeros((6, 6), dtype=bool)
