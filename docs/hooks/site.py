@@ -45,7 +45,8 @@ def build_tag(tag: str, target: Path) -> None:
     """Build the pages of a release from its sources."""
     archive = subprocess.run(["git", "archive", tag], cwd=ROOT, check=True, capture_output=True).stdout
     with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
+        files.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 has it
+        files.extractall(folder)
         build(Path(folder), target, tag)
 
 

@@ -65,7 +65,8 @@ def unpacked(package: Package, kept: Path) -> Path | None:
     kept.mkdir(parents=True, exist_ok=True)
     (kept / package.archive).write_bytes(content)
     with tarfile.open(kept / package.archive) as files:
-        files.extractall(folder, filter="data")
+        files.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 has it
+        files.extractall(folder)
     return folder / "package"
 
 

@@ -43,7 +43,8 @@ def downloaded_tests(folder: Path) -> Path:
         if done.returncode or not archives:
             raise SystemExit(f"mbi {release} has no source distribution with tests; name a checkout of it: --mbi PATH")
         with tarfile.open(archives[0]) as files:
-            files.extractall(folder, filter="data")
+            files.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 has it
+            files.extractall(folder)
     return target / "test"
 
 

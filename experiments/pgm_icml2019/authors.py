@@ -34,7 +34,8 @@ def authors_package(clone: Path, folder: str) -> Any:
     """Their package `mbi` of that commit, unpacked into a folder."""
     packed = subprocess.run(["git", "-C", clone, "archive", COMMIT, "src"], check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 has it
+        archive.extractall(folder)
     for name in ("Iterable", "Mapping"):  # where Python had them at the time
         setattr(collections, name, getattr(collections.abc, name))
     sys.path.insert(0, f"{folder}/src")
