@@ -20,7 +20,7 @@ LEVEL, OTHER_LEVELS = 0.95, (0.5, 0.8, 0.9, 0.99)
 REACH = 1.959964
 CLOSE = 1e-6
 """An interval holds the truth if it is at most this far outside, in counts."""
-VERSION = 7
+VERSION = 8
 """Of the intervals: a row of an earlier version is about intervals as they were. It is made again, and not reported."""
 PRESENT = 0.5
 """Cells with a true count above this are judged apart, too."""
