@@ -24,6 +24,8 @@ PRIOR_PAIRS, PRIOR_SHARE, PRIOR_DECAY = 2.0, 0.7, 0.3
 one degree to the next. They are about the means over the dependent pairs of thirteen tables."""
 BETWEEN = 0.3
 """The standard deviation of a share between tables."""
+FEWEST = 1e-6
+"""Tables of fewer records show nothing."""
 LEAST = 1e-300
 
 
@@ -48,7 +50,9 @@ class SmoothShares:
             expected: the expected table over their groups, in counts.
             size: the expected l1 norm of the true deviations from it.
         """
-        marginals, total = (expected.sum(axis=1), expected.sum(axis=0)), max(float(expected.sum()), LEAST)
+        marginals, total = (expected.sum(axis=1), expected.sum(axis=0)), float(expected.sum())
+        if total < FEWEST or not size > 0:
+            return cls(np.zeros((0, 0)), np.zeros((0, 0)))
         functions = [_by_count(counts) for counts in marginals]
         off = centered(answer.beyond(expected)[None])[0]
         squares = np.square(functions[0].T @ off @ functions[1]) * total

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pgmest as pg
 from pgmest.models.errors.smooth_functions import DEGREES, smooth_functions
 from pgmest.models.errors.smooth_shares import PRIOR_SHARE, SmoothShares, mean_shares, shown_share
-from pgmest.models.errors.table_answers import Side, TableAnswer
+from pgmest.models.errors.table_answers import Side, TableAnswer, read_answers
 
 CODES, RECORDS = 8, 8000.0
 RANKS = (np.arange(CODES) - (CODES - 1) / 2) / np.arange(CODES).std()
@@ -49,3 +50,14 @@ def test_groups_show_a_part_of_dependence(labels, least, most) -> None:
     both = [np.array(labels), np.arange(8)]
     found = shown_share([shares] * 2, [basis] * 2, both, mean_shares([]))
     assert least - 1e-9 <= found <= most + 1e-9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("records", [0.0, 1e-300, 1e-160, 1e-9, 1.0])
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e3])
+def test_tables_with_hardly_any_records_have_finite_shares(records, size):
+    answer = pg.LinearMeasurement(np.full((2, 3), 4.0), ("a", "b"), 100.0)
+    (read,) = read_answers([answer], pg.Domain({"a": 2, "b": 3}))
+    found = SmoothShares.of(read, np.full((2, 3), records / 6), size)
+    assert np.isfinite(found.shares).all()
+    assert ((found.weights >= 0) & (found.weights <= 1)).all()
