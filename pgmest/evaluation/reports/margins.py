@@ -43,7 +43,7 @@ BASIS = {MEASURED: "measured", MODELED: "NOT measured: rests on the model"}
 
 @dataclass(frozen=True)
 class CountErrors:
-    """How far the counts of a table are likely to be off, in records.
+    """The likely distances of the counts of a table from the true ones, in records.
 
     Attributes:
         typical: the root-mean-square error of a count that is shown (`SHOWN_COUNT`).

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 SPREADS = 2.0 ** -np.arange(4)
-"""How large differences may be, before their answers are known: their standard deviation, relative to the number of
-records divided by the root of the number of ranges. All of these are as likely; of real attributes the root mean square
-is 0.55 for the halves of all codes, and 0.35 to 0.45 for those of parts."""
+"""The prior standard deviations of differences, relative to the number of records divided by the root of the number of
+ranges. All of these are as likely; of real attributes the root mean square is 0.55 for the halves of all codes, and
+0.35 to 0.45 for those of parts."""
 COMMON = 0.5
 """The difference that all attributes of a table may have in common, of either sign, on the same scale: codes are often
 sorted by frequency. Means over the attributes of real tables have the root mean square 0.4, and reach 0.8."""

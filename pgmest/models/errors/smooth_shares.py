@@ -20,8 +20,8 @@ from pgmest.models.errors.smooth_functions import DEGREES, smooth_functions
 from pgmest.models.errors.table_answers import TableAnswer, centered
 
 PRIOR_PAIRS, PRIOR_SHARE, PRIOR_DECAY = 2.0, 0.7, 0.3
-"""What is known before: its weight, in pairs; the share of squared dependence in smooth functions; and the factor from
-one degree to the next. They are about the means over the dependent pairs of thirteen tables."""
+"""The prior of the shares: its weight, in pairs; the share of squared dependence in smooth functions; and the factor
+from one degree to the next. They are about the means over the dependent pairs of thirteen tables."""
 BETWEEN = 0.3
 """The standard deviation of a share between tables."""
 FEWEST = 1e-6
@@ -31,7 +31,7 @@ LEAST = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class SmoothShares:
-    """What an answer about two attributes shows of the shares, each of shape (degrees, degrees).
+    """The shares that an answer about two attributes shows, each of shape (degrees, degrees).
 
     Attributes:
         shares: the shares of the squared dependence in the products of functions.

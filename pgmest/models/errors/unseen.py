@@ -25,8 +25,8 @@ TRIPLE_SHARE = 0.5
 NOTHING_MEASURED = 0.1
 """The dependence of a pair, a total variation distance, if no pair was measured."""
 NOTHING_SHOWN = 0.165
-"""The same, if pairs were chosen and all their codes were merged: the mean of what measured pairs are taken to have
-before they are measured (`measured_tables.USUAL`), as sizes below a bound are drawn around a mean."""
+"""The dependence of a pair if pairs were chosen and all their codes were merged: the prior mean of measured pairs
+(`measured_tables.USUAL`), as sizes below a bound are drawn around a mean."""
 VARIATION = 0.7
 """The standard deviation of the logarithm of a dependence around its estimate."""
 BOUND_SHARE = 0.7
