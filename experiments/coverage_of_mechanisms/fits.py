@@ -71,14 +71,15 @@ def runs(seeds: int) -> Iterator[Run]:
 def fit(run: Run) -> dict[str, Any]:
     """Run the mechanism, and save what it returned."""
     data, start = data_of(run.table), time.process_time()
-    result = _result(run, data)
+    result = result_of(run, data)
     seconds = time.process_time() - start
     run.saved.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(run.saved, pickle.dumps(result))
     return {"seconds": seconds}
 
 
-def _result(run: Run, data: pg.Dataset) -> Any:
+def result_of(run: Run, data: pg.Dataset) -> Any:
+    """Return the result of a mechanism on a table: an object with a model and its measurements."""
     settings: dict[str, Any] = {"epsilon": run.epsilon, "delta": DELTA, "backend": "simulation"}
     if run.table in PERSONS:
         settings["neighbors"] = pg.privacy.AddRemove(records=PERSONS[run.table])
