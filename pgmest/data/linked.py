@@ -103,7 +103,7 @@ class LinkedDataset:
     Attributes:
         tables: name -> table; the parents before their children, the root first.
         rules: what holds among the rows of one parent row; public. The records may break them: `rule.broken(linked)`.
-        unit: the table whose rows are protected, each with everything that hangs on it; the root by default.
+        unit: the table whose rows are protected; the root by default (`pgmest.privacy.linked_unit.LinkedUnit`).
 
     Raises:
         ArgumentError: `unit` is no table, or a name of a table has a dot in it.

@@ -71,7 +71,7 @@ class Relation:
         records = self.neighbors.records
         if self.unit is not None:
             if isinstance(self.neighbors, Change):
-                return f"one row of '{self.unit}' added, removed or changed"
+                return f"one row of '{self.unit}' added, removed or changed, but not moved to another parent row"
             return f"all rows of one '{self.unit}' added or removed"
         rows = "one row" if records == 1 else f"at most {records} rows of one person"
         kinds = {AddRemove: "added or removed", Replace: "replaced", Change: "added, removed or changed"}

@@ -54,7 +54,9 @@ def test_it_is_read_and_written_and_said():
     relation = Relation(Change(2))
     assert Relation.from_json(relation.to_json()) == relation
     assert str(relation) == "at most 2 rows of one person added, removed or changed"
-    assert str(Relation(Change(), "persons")) == "one row of 'persons' added, removed or changed"
+    assert str(Relation(Change(), "persons")) == (
+        "one row of 'persons' added, removed or changed, but not moved to another parent row"
+    )
     assert Relation(Change(), "persons").steps_to(Relation(AddRemove(), "persons")) == 1
     with pytest.raises(ArgumentError):
         Change(0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.smallest_family import FamilyLimits, contradiction
-from pgmest.errors import ArgumentError, DataError, listed
+from pgmest.errors import ArgumentError, DataError
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
@@ -25,7 +25,7 @@ from pgmest.mechanisms.result import OwnerOnly
 from pgmest.mechanisms.run_arguments import generators
 from pgmest.privacy.budgets import DEFAULT_DELTA, ApproxDP
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from pgmest.privacy.neighbors import AddRemove, Change
+from pgmest.privacy.linked_unit import LinkedUnit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,8 @@ class LinkedLAMP:
 
     What is protected is a unit: a row of the root table with everything that hangs on it. Neighbors differ in one unit
     more or less, with at most `at_most` rows of each child table. If the unit of the linked tables is a table on which
-    nothing hangs, such as persons, neighbors differ in one row of it, added, removed or changed, and in the row of each
-    table above that it belongs to; the noise is sqrt(2) times as large.
+    nothing hangs, such as persons, neighbors differ in one row of it, added, removed or changed, but not moved to
+    another parent row; the noise is sqrt(2) times as large. `LinkedUnit` is the statement from which noise follows.
 
     1. **Tables.** Measured are the tables of pairs of attributes of a parent and its number of children; of a parent
        and a child; of a child; and of two children of one parent, in any order, or of a child and the next one if the
@@ -108,13 +108,7 @@ class LinkedLAMP:
         """
         if not isinstance(linked, LinkedDataset):
             raise ArgumentError.of("linked", type(linked).__name__, "a LinkedDataset")
-        unit = linked.unit or linked.root
-        if unit != linked.root and (hanging := linked.children(unit)):
-            raise ArgumentError(
-                f"LinkedLAMP protects rows of the root ('{linked.root}') with all that hangs on them, or rows on which "
-                f"nothing hangs, but {listed(hanging)} hang on '{unit}': leave `unit:` out to protect whole rows of "
-                f"'{linked.root}'."
-            )
+        unit = _unit_of(linked)
         children = linked.order[1:]
         if not children:
             raise ArgumentError.of("linked", linked, "tables with a parent: LAMP is for a single table")
@@ -124,7 +118,7 @@ class LinkedLAMP:
         for child in children:
             own = checkpoint if checkpoint is None or len(children) == 1 else f"{checkpoint}.{child}"
             data = linked
-            for above in linked.path(child)[1:-1] if unit == linked.root else ():
+            for above in linked.path(child)[1:-1] if unit.is_root else ():
                 data = data.at_most(above, results[above].model.layout.at_most)  # the limit that its run found
             run = self._run_on(data, child, len(children))
             results[child] = run[0].fit(
@@ -157,7 +151,7 @@ class LinkedLAMP:
         """Return the run on a child table with its share of the budget, and its data.
 
         A row of the parent table is a family. A unit has at most `linked.most(parent)` of them, and moves each answer
-        by the sum of what they add. A unit below the root changes at most one family.
+        by the sum of what they add.
         """
         families = family_table(linked, child)
         layout = families.layout
@@ -165,10 +159,13 @@ class LinkedLAMP:
         rules = FamilyRules.of(linked.rules, layout, family_zeros(linked, layout), smallest)
         mechanism = self._budgeted(layout=layout, rules=rules)
         most = max(1, linked.most(layout.names[0]))
-        whole = linked.unit == linked.root
-        mechanism = mechanism.with_neighbors(AddRemove(most) if whole else Change())
+        mechanism = mechanism.with_neighbors(_unit_of(linked).neighbors(most))
         mechanism = mechanism if runs == 1 else mechanism.with_share(1 / runs)
         return mechanism, FamilyDataset(families, most, linked.unit)
+
+
+def _unit_of(linked: LinkedDataset) -> LinkedUnit:
+    return LinkedUnit(linked.unit or linked.root, {name: table.parent for name, table in linked.tables.items()})
 
 
 def _check(linked: LinkedDataset) -> None:

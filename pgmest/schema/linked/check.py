@@ -40,7 +40,7 @@ class JoinCheck:
         rows: the number of rows.
         keyless: the rows without a key.
         orphans: the rows whose parent is not there.
-        doubled: the rows of the root that are left out as another one has their key, or shares keys with their unit.
+        doubled: the rows of the root that are left out since several have their key.
         sizes: how many rows of the parent have 0, 1, 2, ... rows of the table.
         skipped: the numbers of rows that the file's `skip_rows` leaves out, by the text for which.
     """
@@ -68,7 +68,7 @@ class JoinCheck:
     def remarks(self) -> Iterator[tuple[str, bool]]:
         """Yield what needs attention, and whether it is alarming."""
         reasons = {"without a key": self.keyless, f"whose '{self.parent}' is not there": self.orphans}
-        reasons["whose key another row has, too, or whose unit shares keys with another"] = self.doubled
+        reasons["whose key another row has, too"] = self.doubled
         for reason, lost in reasons.items():
             if lost:
                 share = percent_text(lost, self.rows)

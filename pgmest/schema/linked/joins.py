@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmest.data.linked import tree_order
 from pgmest.data.values import Values
 from pgmest.errors import DataError, listed
 from pgmest.schema.identifiers import named_as_identifier
@@ -52,7 +53,7 @@ def joins_of(numbers: Numbers) -> dict[str, Join]:
         numbers: the values of the tables, as `numbered` returns them.
 
     Raises:
-        DataError: the tables do not form one tree.
+        DataError: the tables do not form one tree, or the rows of a table do not name their row of the root.
     """
     tables = list(numbers)
     found: list[tuple[tuple[float, ...], Join]] = []
@@ -69,7 +70,29 @@ def joins_of(numbers: Numbers) -> dict[str, Join]:
             f"{listed(roots)} share no column whose values tell the rows of one apart and stand in the other: give "
             "tables that join by a key, rename the key where it has another name, or write the schema by hand."
         )
-    return joins
+    return _within_parents(joins, numbers)
+
+
+def _within_parents(joins: Mapping[str, Join], numbers: Numbers) -> dict[str, Join]:
+    """Return the joins with keys that contain the key of the parent."""
+    made: dict[str, Join] = {}
+    for name in tree_order({name: joins[name].parent if name in joins else None for name in numbers})[1:]:
+        join = joins[name]
+        above = made[join.parent].link if join.parent in made else ()
+        lacking = tuple(column for column in above if column not in join.key)
+        if lacking:
+            key, link = (*lacking, *join.key), (*lacking, *join.link)
+            theirs, mine = numbers[join.parent], numbers[name]
+            sizes = _sizes([theirs[c] for c in key], [mine[c] for c in link]) if set(lacking) <= set(mine) else None
+            if sizes is None:
+                raise DataError(
+                    f"the rows of '{name}' name their row of '{join.parent}' by {listed(join.link)} alone, which rows "
+                    f"of several {made[join.parent].parent} could share: add {listed(lacking)} of '{join.parent}' to "
+                    f"'{name}'."
+                )
+            join = Join(join.parent, name, key, link, *sizes)
+        made[name] = join
+    return made
 
 
 def numbered(tables: Mapping[str, Mapping[str, np.ndarray]]) -> Numbers:

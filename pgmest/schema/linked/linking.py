@@ -1,14 +1,13 @@
 """The choice of the rows of linked tables that belong together and count, by numbers of keys and a secret key.
 
-Rows that share keys belong to one unit, and what one unit's rows are changes nothing for another unit's. Public rules,
-with no regard to other units, say what becomes of rows that do not fit:
+Every row names a key of the root: by its own columns, since the key of a table with children contains that of its
+parent. Rows that name one key of the root are one unit. Which of them count depends on them alone:
 
 - A row of the root without a key, or a row of another table without one or whose parent is not there, is left out.
-- Of several rows of the root with the same key one counts, the one that a keyed hash says.
-- If rows of two units have the same key in a table with children, the two are one unit: of such units, one row of the
-  root counts, with what hangs on it. Within one unit, the children hang on one of the rows with their key.
+- If several rows of the root have one key, none of them counts, so that one row more removes a unit at most, and never
+  replaces one. Of another table, the children hang on one of the rows with their key.
 - Of the rows of one parent row at most `at_most` count: first those that a rule asks for (`Exactly`, `AtLeast`), then
-  those that the keyed hash says. What hangs on a row that does not count does not count either.
+  those that a keyed hash says. What hangs on a row that does not count does not count either.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ class TableRows:
 
     Attributes:
         parent: the name of the parent table; None for the root.
-        key: the number of each row's own key, -1 for none, shape (rows,); None if nothing hangs on the table.
+        key: the number of each row's own key, -1 for none, shape (rows,); None if nothing hangs on the table. Rows with
+            the same key have the same `link`.
         link: the number of each row's parent key, among those of the parent's `key`, -1 for none; None for the root.
         at_most: the largest number of rows of one parent row that count.
         codes: columns of numbers that tell rows apart, each of shape (rows,).
@@ -113,54 +113,9 @@ class Linking:
     def _settle_root(self) -> None:
         number = self.tables[self.root].key
         assert number is not None
-        fates = self.fates[self.root]
-        fates[number < 0] = KEYLESS
-        units = int(number.max(initial=-1)) + 1
-        lost = ~self._chosen(units)
-        fates[(number >= 0) & lost[number]] = DOUBLED
-        there = fates == COUNTED
-        doubled = np.flatnonzero(there & (np.bincount(number[there], minlength=units + 1)[number] > 1))
-        if len(doubled):
-            hashes = row_hashes(self._starts(number[doubled]), number[doubled], self._codes(self.root, doubled))
-            order = np.lexsort((hashes, number[doubled]))
-            fates[doubled[order[place_within(number[doubled][order]) > 0]]] = DOUBLED
-
-    def _chosen(self, units: int) -> np.ndarray:
-        """Return which units count: of those that are one, as they share keys, one; booleans of shape (units + 1,)."""
-        chosen, pairs = np.ones(units + 1, dtype=bool), self._shared(units)
-        if len(pairs):
-            from scipy.sparse import coo_array
-            from scipy.sparse.csgraph import connected_components
-
-            graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(units, units))
-            _, label = connected_components(graph, directed=False)
-            one = np.unique(pairs)
-            order = one[np.lexsort((self._starts(one), label[one]))]
-            chosen[order[place_within(label[order]) > 0]] = False
-        return chosen
-
-    def _shared(self, units: int) -> np.ndarray:
-        """Return pairs of units whose rows have the same key in a table with children: integers of shape (pairs, 2)."""
-        root_key = self.tables[self.root].key
-        assert root_key is not None
-        present = np.zeros(units + 1, dtype=bool)
-        present[root_key[root_key >= 0]] = True
-        unit_of, pairs = (
-            {self.root: np.where(present, np.arange(units + 1), -1)[:-1]},
-            [np.empty((0, 2), dtype=np.int64)],
-        )
-        for name, table in self.tables.items():
-            if table.parent is None or table.key is None or table.link is None:
-                continue
-            unit = _looked_up(unit_of[table.parent], table.link)
-            held = np.flatnonzero((table.key >= 0) & (unit >= 0))
-            order = held[np.lexsort((unit[held], table.key[held]))]
-            key, own = table.key[order], unit[order]
-            differ = (key[1:] == key[:-1]) & (own[1:] != own[:-1])
-            pairs.append(np.stack([own[:-1][differ], own[1:][differ]], axis=1))
-            unit_of[name] = np.full(int(table.key.max(initial=-1)) + 1, -1)
-            unit_of[name][key] = own
-        return np.concatenate(pairs)
+        rows_with_key = np.bincount(number[number >= 0], minlength=1)
+        self.fates[self.root][rows_with_key[number] > 1] = DOUBLED
+        self.fates[self.root][number < 0] = KEYLESS
 
     # -- the other tables -------------------------------------------------------------------------------------------
 

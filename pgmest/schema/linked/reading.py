@@ -8,7 +8,8 @@ from dataclasses import replace
 from pgmest.data.linked import tree_order
 from pgmest.data.linked_rules import Older, Rule
 from pgmest.data.smallest_family import FamilyLimits, contradiction
-from pgmest.errors import DataError, listed
+from pgmest.errors import ArgumentError, DataError, listed
+from pgmest.privacy.linked_unit import LinkedUnit
 from pgmest.schema.code_book import with_code_books
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Grid
@@ -52,7 +53,7 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
     for name in order:
         above = parts.get(parents[name] or "")
         parts[name] = _part(name, named[name], read[name], keys[name], links[name][0], parents, above)
-    unit = fields["unit"].choice(tuple(order)) if "unit" in fields and _is_text(fields["unit"], order) else order[0]
+    unit = _unit(fields["unit"], order, parents) if "unit" in fields else order[0]
     drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
     return LinkedSchema((), source=node.source, drafted=drafted, description=node.plain(), parts=parts, protected=unit)
 
@@ -69,13 +70,19 @@ def _with_code_books(node: SchemaNode) -> SchemaNode:
     return replace(node, value={**node.value, "tables": replace(tables, value=read)})
 
 
-def _is_text(node: SchemaNode, tables: Sequence[str]) -> bool:
+def _unit(node: SchemaNode, tables: Sequence[str], parents: Mapping[str, str | None]) -> str:
+    """Return the table whose rows are protected."""
     if isinstance(node.value, dict):
         node.fail(
             f"must be the name of the table whose rows are protected, with all that hangs on them ({listed(tables)}); "
             "how many rows hang on another one says at_most: of each table."
         )
-    return True
+    unit = node.choice(tuple(tables))
+    try:
+        LinkedUnit(unit, parents)
+    except ArgumentError as error:
+        node.fail(f"must not be '{unit}': {error}")
+    return unit
 
 
 Keys = tuple[str, ...]
@@ -235,6 +242,13 @@ def _check_keys(name: str, node: SchemaNode, key: Keys, link: Keys, at_most: int
     for column in (*key, *link):
         if column in columns:
             node.fail(f"has '{column}' as a key, which identifies rows and must not be among the columns, too.")
+    if key and not set(link) <= set(key):
+        node.fail(
+            f"is identified by {listed(key)}, which must contain {listed(link)}, the key of its parent: otherwise rows "
+            "of several parents could share a key, and one of them would change what counts of the others. Give each "
+            f"table that hangs on '{name}' the column, too, and name both there: "
+            f"key: [{', '.join(dict.fromkeys((*link, *key)))}]."
+        )
     fresh = [column for column in key if column not in link]
     if len(fresh) > 1:
         node.fail(

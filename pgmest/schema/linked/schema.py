@@ -12,6 +12,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.linked_rules import Rule
 from pgmest.errors import ArgumentError, SchemaError, listed
+from pgmest.privacy.linked_unit import LinkedUnit
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Integer
@@ -93,9 +94,12 @@ class LinkedSchema(Schema):
     It is a `Schema` whose `encode`, `decode` and `check` take and return a mapping of names to tables. Each of its
     `parts` has the schema of one table.
 
+    A key of the root names one unit, and every row of every table names its unit, as the key of a table with children
+    contains that of its parent. If several rows of the root share a key, none of them counts, nor what hangs on them.
+
     Attributes:
         parts: the tables by name, parents before their children, the root first.
-        protected: the table whose rows are protected, each with everything that hangs on it (`unit:`).
+        protected: the table whose rows are protected (`unit:`), the root or one on which nothing hangs.
     """
 
     parts: Mapping[str, TableSchema] = field(default_factory=dict)
@@ -122,18 +126,11 @@ class LinkedSchema(Schema):
 
     @property
     def protection(self) -> str:
-        """The unit whose privacy is protected, in words."""
-        if self.protected != self.root and not self.children(self.protected):
-            above = f"the row of '{self.parts[self.protected].parent}' to which it belongs"
-            return f"one row of '{self.protected}', added, removed or changed, with what it changes in {above}"
-        below = [part for part in self.parts.values() if self._is_below(part.name)]
+        """What neighboring tables differ in, in words; see `pgmest.privacy.linked_unit`."""
+        unit = LinkedUnit(self.protected, {name: part.parent for name, part in self.parts.items()})
+        below = [part for part in self.parts.values() if part.parent is not None]
         limits = [f"at most {part.at_most} rows of '{part.name}' for each row of '{part.parent}'" for part in below]
-        hanging = f" and all that hangs on it ({'; '.join(limits)})" if below else " alone"
-        return f"one row of '{self.protected}'{hanging}"
-
-    def _is_below(self, name: str) -> bool:
-        parent = self.parts[name].parent
-        return parent is not None and (parent == self.protected or self._is_below(parent))
+        return f"{unit} ({'; '.join(limits)})" if unit.is_root else str(unit)
 
     def children(self, name: str) -> tuple[str, ...]:
         """Return the names of the tables whose rows hang on those of `name`."""
@@ -224,8 +221,8 @@ class LinkedSchema(Schema):
 
         Rows are joined by their keys: values that are written alike are one key, such as 1, 1.0 and "1". No row raises
         an error; public rules decide what becomes of rows that do not fit (`pgmest.schema.linked.linking`), and `check`
-        counts them: rows without a key, children without a parent, rows of the root with a key that occurs twice, and
-        children beyond `at_most` are left out. What the rows of one unit are changes nothing for another one.
+        counts them: rows without a key, children without a parent, all rows of the root with a key that occurs twice,
+        and children beyond `at_most` are left out. What the rows of one unit are changes nothing for another one.
 
         Args:
             table: name -> a dataframe of any library, or the path of a file. Tables of an engine, such as DuckDB, are

@@ -121,7 +121,8 @@ def test_noise_is_sqrt_2_times_that_for_households(tmp_path: Path) -> None:
 
 def test_what_the_unit_is_is_said_and_units_in_between_are_refused() -> None:
     assert SCHEMA.protection == (
-        "one row of 'jobs', added, removed or changed, with what it changes in the row of 'persons' to which it belongs"
+        "one row of 'jobs', added, removed or changed, but not moved to another row of 'persons', with what that "
+        "changes in the row of 'persons' to which it belongs"
     )
     linked = LinkedDataset(tables_of([(1, 1, "a")]).tables, unit="persons")
     with pytest.raises(ArgumentError, match="jobs"):

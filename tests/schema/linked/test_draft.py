@@ -94,6 +94,19 @@ def test_three_levels_with_a_key_of_two_columns_and_other_names():
     assert schema.encode(hospital()).tables["codes"].rows == 240
 
 
+def test_keys_of_three_levels_contain_those_of_the_parents():
+    tables = hospital()
+    tables["visits"] = tables["visits"].assign(visit_id=[f"v{row}" for row in range(120)])
+    tables["codes"] = tables["codes"].assign(visit_id=[f"v{row}" for row in np.repeat(range(120), 2)])
+    schema = LinkedSchema.parse(
+        draft({name: frame.drop(columns="no", errors="ignore") for name, frame in tables.items()})
+    )
+    assert schema.parts["visits"].key == schema.parts["codes"].link == ("patient_id", "visit_id")
+    lacking = {**tables, "codes": tables["codes"].drop(columns=["patient_id", "no"])}
+    with pytest.raises(DataError, match="add patient_id of 'visits' to 'codes'"):
+        draft(lacking)
+
+
 def test_files_are_drafted_with_how_they_are_read(tmp_path):
     for name, frame in survey().items():
         frame.to_csv(tmp_path / f"{name}.txt", index=False, sep=";")

@@ -149,6 +149,25 @@ def test_keys_that_do_not_agree_are_named(old, new, match):
     assert match in str(error.value)
 
 
+def test_keys_of_tables_with_children_contain_those_of_their_parents():
+    """Otherwise rows of several units could share a key, and one of them would change what counts of the others."""
+    three = THREE[: THREE.index("  stays")]
+    four = three + "  drugs: {parent: codes, key: [pid, code], at_most: 2}\n"
+    with pytest.raises(SchemaError, match=r"table 'visits' is identified by no, which must contain pid, .*\[pid, no\]"):
+        LinkedSchema.parse(three.replace("key: [pid, no]", "key: no"))
+    with pytest.raises(SchemaError, match=r"table 'codes' .* must contain pid, no, .* key: \[pid, no, code\]"):
+        LinkedSchema.parse(four)
+    assert LinkedSchema.parse(three.replace("[pid, no]", "[no, pid]")).parts["visits"].numbered == "no"
+    assert LinkedSchema.parse(four.replace("[pid, code]", "[pid, no, code]")).parts["codes"].numbered == "code"
+
+
+def test_units_on_which_something_hangs_are_refused():
+    with pytest.raises(SchemaError, match="unit must not be 'visits': codes, stays hang on 'visits'"):
+        LinkedSchema.parse("unit: visits" + THREE)
+    assert LinkedSchema.parse("unit: stays" + THREE).protected == "stays"
+    assert LinkedSchema.parse("unit: patients" + THREE).protected == "patients"
+
+
 def test_keys_that_cannot_be_numbered_are_refused():
     both = (
         THREE.replace("pid,", "[clinic, pid],", 1)
