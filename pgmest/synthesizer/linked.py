@@ -82,6 +82,11 @@ class LinkedFit:
         names: dict[str, dict[str, Any]] = {}
         if isinstance(tables, LinkedDataset):
             check_fits(schema, tables)
+            if tables.unit != schema.protected:
+                raise SchemaError(
+                    f"the data protect rows of '{tables.unit}', but {schema.source} those of '{schema.protected}' "
+                    "(unit:): encode the tables with this schema."
+                )
             linked = tables
         else:
             schema = schema.typed(tables)

@@ -235,6 +235,21 @@ def test_nothing_runs_before_all_is_checked():
     assert mechanism.calls == []
 
 
+@pytest.mark.parametrize(("encoded", "fitted"), [("", "unit: persons"), ("unit: persons", "unit: households")])
+def test_data_of_another_unit_or_limit_are_refused_whatever_the_records(encoded, fitted):
+    mechanism, other = Redrawn(), LinkedSchema.parse(SURVEY + fitted)
+    linked = LinkedSchema.parse(SURVEY + encoded).encode(survey_of(4))
+    lower = LinkedSchema.parse(SURVEY.replace("at_most: 6", "at_most: 5") + encoded)
+    for rows in ([0, 1, 2, 3], []):
+        with pytest.raises(SchemaError, match=rf"the data protect rows of '{linked.unit}', but .*'{other.protected}'"):
+            pg.Synthesizer(mechanism).fit(linked.take(rows), other)
+        with pytest.raises(
+            SchemaError, match="may have 6 rows of 'persons' in the data, but the schema says at_most: 5"
+        ):
+            pg.Synthesizer(mechanism).fit(linked.take(rows), lower)
+    assert mechanism.calls == []
+
+
 def test_a_flat_table_afterwards_is_flat_again():
     synthesizer = pg.Synthesizer("independent", epsilon=1.0, backend="simulation")
     linked = pg.Synthesizer(Redrawn()).fit(survey_of(4), SURVEY_SCHEMA)
@@ -250,7 +265,10 @@ def test_the_unit_is_said_in_words():
         "one row of 'households' and all that hangs on it (at most 6 rows of 'persons' for each row of 'households')"
     )
     persons = LinkedSchema.parse(SURVEY + "unit: persons").protection
-    assert persons.startswith("one row of 'persons', added, removed or changed, with what it changes in the row of")
+    assert persons == (
+        "one row of 'persons', added, removed or changed, but not moved to another row of 'households', with what that "
+        "changes in the row of 'households' to which it belongs"
+    )
     statement = PrivacyStatement("LAMP", 1.0, 1e-9, None, 1, False, False, protected=SURVEY_SCHEMA.protection)
     assert "one row of 'households' and all that hangs on it" in str(statement)
     assert "that such a unit is in the tables by a factor of at most 2.72" in str(statement)

@@ -80,7 +80,7 @@ def check_fits(schema: LinkedSchema, linked: Any) -> None:
 
     Raises:
         ArgumentError: it is no LinkedDataset.
-        SchemaError: it has other tables, parents or attributes, or more rows of a parent than the schema allows.
+        SchemaError: it has other tables, parents or attributes, or allows more rows of a parent than the schema.
     """
     if not isinstance(linked, LinkedDataset):
         raise ArgumentError.of("data", type(linked), "a LinkedDataset, such as encode returns")
@@ -100,27 +100,27 @@ def check_fits(schema: LinkedSchema, linked: Any) -> None:
                 f"table '{name}' is over {table.domain} with the parent {table.parent}, but the schema describes "
                 f"{part.schema.domain} with the parent {part.parent}. Decode what was made with this schema."
             )
-        if part.parent is not None and linked.sizes(name).max(initial=0) > part.at_most:
-            raise SchemaError(f"a row of '{part.parent}' has more rows of '{name}' than at_most: {part.at_most}.")
+        if (table.at_most or 0) > part.at_most:
+            raise SchemaError(
+                f"a row of '{part.parent}' may have {table.at_most} rows of '{name}' in the data, but the schema says "
+                f"at_most: {part.at_most}. Encode the tables with this schema, or cut them: "
+                f"data.at_most('{name}', {part.at_most})."
+            )
 
 
 def fresh_keys(schema: LinkedSchema, linked: LinkedDataset) -> dict[str, dict[str, np.ndarray]]:
-    """Return the numbers of the key columns of each table: 1, 2, ... for the rows of a table with a key of one column.
-
-    If its key contains that of its parent, its rows are numbered within each parent row.
-    """
+    """Return the numbers of the key columns of each table: 1, 2, ... for the rows of the root, or of a parent row."""
     found: dict[str, dict[str, np.ndarray]] = {}
     for name, part in schema.parts.items():
         columns: dict[str, np.ndarray] = {}
-        rows = np.arange(linked.tables[name].rows)
+        places = np.arange(linked.tables[name].rows)
         if part.parent is not None:
             parent_rows = linked.link(name)[1]
             theirs = zip(part.link, schema.parts[part.parent].key, strict=True)
             columns |= {mine: found[part.parent][column][parent_rows] for mine, column in theirs}
-            if set(part.link) & set(part.key):
-                rows = _places(parent_rows)
+            places = _places(parent_rows)
         if part.numbered is not None:
-            columns[part.numbered] = rows + 1
+            columns[part.numbered] = places + 1
         found[name] = columns
     return found
 

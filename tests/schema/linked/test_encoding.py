@@ -275,8 +275,13 @@ def test_data_of_another_schema_are_refused(survey, frames):
     other = LinkedSchema.parse(SURVEY.replace("width: 5", "width: 10"))
     with pytest.raises(SchemaError, match="table 'persons' is over"):
         other.decode(linked)
-    with pytest.raises(SchemaError, match="more rows of 'persons' than at_most: 1"):
-        LinkedSchema.parse(SURVEY.replace("at_most: 4", "at_most: 1").replace("count: 2", "count: 1")).decode(linked)
+    single = LinkedSchema.parse(SURVEY.replace("at_most: 4", "at_most: 1").replace("count: 2", "count: 1"))
+    for rows in ([0, 1, 2], [1], []):  # the error is about the limits, whatever the records are
+        with pytest.raises(
+            SchemaError, match="may have 4 rows of 'persons' in the data, but the schema says at_most: 1"
+        ):
+            single.decode(linked.take(rows))
+    assert len(single.decode(linked.at_most("persons", 1), seed=0)["persons"]) == 3
     with pytest.raises(ArgumentError, match="a LinkedDataset"):
         survey.decode(linked.tables["persons"].dataset)
     with pytest.raises(ArgumentError, match="like"):
