@@ -33,8 +33,7 @@ class LinkedResult(LinkedModel):
 
     @property
     def promise(self) -> ApproxDP | None:
-        """The stated budget as (epsilon, delta)-DP for a unit with all that hangs on it; None if it was stated as
-        rho."""
+        """The stated budget as (epsilon, delta)-DP for one unit (`LinkedUnit`); None if it was stated as rho."""
         return self.mechanism.promise
 
     @property
