@@ -172,3 +172,20 @@ def test_random_examples_are_as_many_as_the_profile_says(drawn):
     used = vars(test_random_examples_are_as_many_as_the_profile_says)["_hypothesis_internal_use_settings"]
     assert used.max_examples == examples(60)
     assert drawn in (False, True)
+
+
+def test_nothing_imports_what_opens_a_network_connection():
+    network = {
+        "aiohttp",
+        "asyncio",
+        "ftplib",
+        "http",
+        "httpx",
+        "requests",
+        "smtplib",
+        "socket",
+        "ssl",
+        "urllib",
+        "urllib3",
+    }
+    assert [path.name for path in PACKAGE.rglob("*.py") if imported_by(path) & network] == []

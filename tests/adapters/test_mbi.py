@@ -501,3 +501,13 @@ def test_mbi_can_be_replaced_for_libraries_that_import_it():
         assert isinstance(fitted, adapter.MarkovRandomField)
         assert mbi.MarkovRandomField is adapter.MarkovRandomField
     assert (mbi.estimation.MirrorDescent, mbi.MarkovRandomField) == before
+
+
+def test_the_seed_of_numpy_repeats_synthetic_data():
+    field = adapter.estimate(their_domain(), theirs())
+    drawn = []
+    for seed in (1, 1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        drawn.append(adapter.from_mbi_dataset(field.synthetic_data(rows=60)))
+    assert drawn[0] == drawn[1]
+    assert drawn[0] != drawn[2]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import stat
 import sys
 from types import SimpleNamespace
 
@@ -190,3 +191,10 @@ def test_the_folder_is_synced_when_the_file_is_made(tmp_path, monkeypatch):
 
     assert any(map(stat.S_ISDIR, synced))
     chain.sync_folder(tmp_path / "nowhere")  # where a system cannot open folders, nothing is raised
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_paid_answers_are_readable_by_their_owner_alone(tmp_path):
+    ask(tmp_path / "run")
+    pg.privacy.DatasetLedger.create(tmp_path / "people.ledger", Rho(1.0)).close()
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("run", "people.ledger")] == [0o600, 0o600]

@@ -225,3 +225,9 @@ def test_aliases_of_listed_values_that_do_not_occur_are_left_out(spend, ignore_c
     assert described["aliases"].keys() <= set(map(str, described["values"]))
     if spend == Rho(10.0):
         assert (described["values"], described["aliases"]) == (["a"], {"a": ["alpha"]})
+
+
+def test_constraints_on_columns_to_be_bought_are_refused():
+    columns = {"age": {"type": "integer", "bounds": "bought"}, "sex": {"type": "boolean"}}
+    with pytest.raises(SchemaError, match="about 'age', whose codes are not known before they are bought"):
+        Schema.from_dict({"columns": columns, "constraints": [{"impossible": {"age": {"max": 5}, "sex": True}}]})
