@@ -17,6 +17,7 @@ from pgmest.mechanisms.linked.questions import full_name
 from pgmest.models.intervals import check_level
 from pgmest.queries.levels import named_levels
 from pgmest.schema.given import read_given
+from pgmest.schema.grid import Integer, Real
 from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.synthesizer.how_many import HowMany
@@ -43,7 +44,7 @@ class UnitAttribute:
         name: its name in results.
         codes: the code of each unit, shape (units,).
         labels: what each code means.
-        numbers: the value of each unit if it is a number; None if it is not.
+        numbers: the value of each unit if it is a number, NaN if it is missing; None if it is no number.
         ends: the least and the greatest number that a unit may have, as far as that is public.
         weights: returns the weight of each unit under a condition.
     """
@@ -203,8 +204,11 @@ class WholeUnits:
                     f"'{averaged.name}' has no numbers to take the mean of: put a HowMany first, a number of rows, or "
                     f"a function, such as lambda tables: tables['{self.linked.root}'][column]."
                 )
-            center = np.rint(np.average(averaged.numbers, weights=weights))  # so that years are as sure as ages
-            numbers = averaged.numbers - center
+            known = np.isfinite(averaged.numbers)
+            weights, numbers = weights * known, np.where(known, averaged.numbers, 0.0)
+            if weights.any():
+                center = np.rint(np.average(numbers, weights=weights))  # so that years are as sure as ages
+            numbers = numbers - center
             least, most = averaged.ends
         at_once, parts = max(1, MOST_NUMBERS // max(1, len(cell))), []
         for start in range(0, cells, at_once):
@@ -289,8 +293,8 @@ class WholeUnits:
             ) from None
         size, own = domain[level.attribute], level.attribute.removeprefix(f"{root}.")
         if own in self.linked.tables[root].domain:
-            base, numbers = np.asarray(self.linked.tables[root].dataset.column(own), dtype=np.int64), None
-            ends = -np.inf, np.inf
+            base = np.asarray(self.linked.tables[root].dataset.column(own), dtype=np.int64)
+            numbers, ends = self._numbers(own, base) if level.groups is None else (None, (-np.inf, np.inf))
         else:
             sizes = self.linked.sizes(
                 next(child for child in self.linked.children(root) if own.endswith(f" of {child}"))
@@ -300,6 +304,19 @@ class WholeUnits:
         labels = self.named.labels(level.name, level.size or size)
         weights = lambda value: self.named.weights(level.name, value, size)[base]  # noqa: E731
         return UnitAttribute(asked, codes, labels, numbers, weights, ends)
+
+
+    def _numbers(self, name: str, codes: np.ndarray) -> tuple[np.ndarray | None, tuple[float, float]]:
+        """Return the number of each code of a column of the root, the middle of its bin, and the ends of all numbers.
+
+        Missing values are NaN. Columns of other kinds have no numbers.
+        """
+        (column,) = (one for one in self.schema.parts[self.linked.root].schema.columns if one.name == name)
+        if not isinstance(column, Integer | Real):
+            return None, (-np.inf, np.inf)
+        first, last = (np.asarray(column.from_units(end), dtype=np.float64) for end in column.points)
+        middles = np.append((first + last) / 2, np.nan)
+        return middles[np.minimum(codes, len(first))], (float(first.min()), float(last.max()))
 
 
 def _name_of(function: Callable[[Any], Any]) -> str:

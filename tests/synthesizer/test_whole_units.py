@@ -117,6 +117,25 @@ def test_a_mean_of_years_is_as_sure_as_one_of_ages(fitted: pg.Synthesizer) -> No
         assert np.allclose(years[name] - 2000, ages[name], atol=0.02)
 
 
+@pytest.mark.parametrize("kind", ["integer", "real"])
+def test_a_column_of_numbers_has_a_mean_of_those_that_have_one(kind: str) -> None:
+    tables = survey()
+    generator = np.random.default_rng(3)
+    income = generator.integers(0, 5000, 200).astype(float)
+    tables["households"]["income"] = np.where(generator.random(200) < 0.25, np.nan, income)
+    column = f"      income: {{type: {kind}, min: 0, max: 4999, width: 500, missing: true}}\n      size:"
+    schema = LinkedSchema.parse(SURVEY.replace("      size:", column))
+    model = pg.Synthesizer(epsilon=50.0, backend="simulation").fit(tables, schema, seed=0, progress=False)
+    found = model.interval("income", measure="mean")
+    true = float(np.nanmean(tables["households"]["income"]))
+    assert found["mean"][0] == pytest.approx(true, rel=0.1)
+    assert 0 <= found["low"][0] <= true <= found["high"][0] <= 4999
+    by_region = model.interval(["income", "region"], measure="mean")
+    assert by_region["mean"].between(0, 4999).all()
+    with pytest.raises(QueryError, match="'region' has no numbers to take the mean of"):
+        model.interval("region", measure="mean")
+
+
 def test_values_may_come_with_keys_in_any_order(fitted: pg.Synthesizer) -> None:
     expected = fitted.interval(workers).to_numpy().tolist()
 

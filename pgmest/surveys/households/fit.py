@@ -72,14 +72,9 @@ def fit(problem: Problem, prices: np.ndarray, bounds: tuple[float, float]) -> Fi
     parts = [_Part.of(problem, part, prices, bounds) for part in problem.parts(np.flatnonzero(~excluded))]
     weights = np.where(excluded, 0.0, problem.start)
     found = [part.calibrated() for part in parts]
-    changes = np.zeros(len(prices))
-    for part, one in zip(parts, found, strict=True):
-        if one.off > ENOUGH:
-            changes[part.totals] = part.least_changes()
     left = hard & (problem.totals.values > 0) & (problem.matrix.T @ weights == 0.0)
-    changes[left] = -problem.totals.values[left]  # all households of these are excluded by totals of 0
-    if changes.any():
-        raise _contradiction(problem, parts, changes, bounds)
+    if left.any() or any(one.off > ENOUGH for one in found):
+        _check_possible(problem, prices, bounds)
     vanished = 0
     for part, one in zip(parts, found, strict=True):
         one = one if one.off <= ENOUGH else part.without_impossible(one)
@@ -174,20 +169,30 @@ class _Part:
         return found
 
 
-def _contradiction(
-    problem: Problem, parts: list[_Part], changes: np.ndarray, bounds: tuple[float, float]
-) -> ControlError:
-    """Return an error that names the totals to change, the largest changes first, and a set that contradicts itself."""
+def _check_possible(problem: Problem, prices: np.ndarray, bounds: tuple[float, float]) -> None:
+    """Check by a linear program that some weights meet the totals without a price.
+
+    All totals may change, those of 0 and their households included.
+
+    Raises:
+        ControlError: no weights do; names the totals to change, the largest changes first, and a set that contradicts
+            itself.
+    """
+    parts = [_Part.of(problem, part, prices, bounds) for part in problem.parts(np.arange(len(problem.start)))]
+    changes = np.zeros(len(prices))
+    for part in parts:
+        changes[part.totals] = part.least_changes()
     order = [int(one) for one in np.argsort(-np.abs(changes), kind="stable") if changes[one]]
+    if not order:
+        return
     values = problem.totals.values
     shown = [f"({problem.text(one)}: {values[one]:.10g} -> {values[one] + changes[one]:.10g})" for one in order]
-    worst = next((part for part in parts if order[0] in part.totals), None)
-    named = list(worst.contradiction()) if worst is not None else []
-    texts = (f"({problem.text(one)}: {values[one]:.10g})" for one in named)
-    clash = f" These contradict each other: {listed(texts, SHOWN)}." if named else ""
+    worst = next(part for part in parts if order[0] in part.totals)
+    texts = (f"({problem.text(one)}: {values[one]:.10g})" for one in worst.contradiction())
     bounded = bounds != (0.0, np.inf)
-    return ControlError(
-        f"no weights of these households{' within the bounds' if bounded else ''} meet all totals.{clash} The smallest "
-        f"changes after which some do: {listed(shown, SHOWN)}. Correct totals, combine categories, "
-        f"{'widen bounds=, ' if bounded else ''}or give penalty=, such as 5, to come close."
+    raise ControlError(
+        f"no weights of these households{' within the bounds' if bounded else ''} meet all totals. These contradict each "
+        f"other: {listed(texts, SHOWN)}. The smallest changes after which some do, {np.abs(changes).sum():.10g} in all: "
+        f"{listed(shown, SHOWN)}. Correct totals, combine categories, {'widen bounds=, ' if bounded else ''}or give "
+        "penalty=, such as 5, to come close."
     )

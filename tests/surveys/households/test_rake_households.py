@@ -1,5 +1,6 @@
 """Weights of whole households: conditions of the optimum, linear programs, SLSQP, and what users get wrong."""
 
+import re
 import warnings
 
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, ControlError, DataError, ShapeError
@@ -76,6 +77,41 @@ def test_totals_are_refused_if_and_only_if_no_weights_meet_them(seed, totals):
         else:
             assert possible
             assert np.abs(found.differences).max() <= 1e-7
+
+
+@settings(max_examples=60)
+@given(seeds(), st.lists(st.sampled_from([0.0, 0.0, 1.0, 3.0, 10.0]), min_size=5, max_size=5))
+def test_changes_that_an_error_names_are_the_smallest_and_enough(seed, totals):
+    """All totals may change, those of 0 too; the least sum of changes is that of a linear program."""
+    tenures, persons, _ = seed
+    matrix, totals = amounts(tenures, persons), np.array(totals)
+    assume(not feasible(matrix, totals) and not np.any((matrix.sum(axis=0) == 0) & (totals > 0)))
+    homes, people = frames(tenures, persons)
+    margins = {
+        "households": {"tenure": dict(zip(TENURES, totals[:2], strict=True))},
+        "persons": {"age": dict(zip(AGES, totals[2:], strict=True))},
+    }
+    with pytest.raises(ControlError, match="The smallest changes after which some do") as error:
+        pg.rake_households(homes, people, margins, key="home")
+    text = str(error.value).split("smallest changes")[1]
+    named = re.findall(r"=('?\w+'?): ([\d.e-]+) -> ([\d.e-]+)\)", text)
+    changed = dict(zip([*TENURES, *AGES], totals, strict=True))
+    for label, old, new in named:
+        assert changed[label.strip("'")] == float(old)
+        changed[label.strip("'")] = float(new)
+    unit = np.eye(5)
+    program = linprog(
+        np.r_[np.zeros(len(matrix)), np.ones(10)], A_eq=np.hstack([matrix.T, unit, -unit]), b_eq=totals, bounds=(0, None)
+    )
+    assert np.abs(np.array([*changed.values()]) - totals).sum() == pytest.approx(program.fun, abs=1e-5)
+    assert float(re.findall(r"do, ([\d.e-]+) in all", text)[0]) == pytest.approx(program.fun, abs=1e-5)
+    nearest = linprog(
+        np.r_[np.zeros(len(matrix)), np.ones(10)],
+        A_eq=np.hstack([matrix.T, unit, -unit]),
+        b_eq=[*changed.values()],
+        bounds=(0, None),
+    )
+    assert nearest.fun == pytest.approx(0.0, abs=1e-5)
 
 
 def test_weights_are_those_of_a_convex_solver():
