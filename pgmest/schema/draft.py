@@ -102,8 +102,9 @@ def draft(table: Any, *, bought: bool = False) -> str:
     <BLANKLINE>
 
     Args:
-        table: as for `Schema.encode`; of a file or a lazy frame the first 1,000,000 rows are read. A mapping of names
-            to tables gives a draft of linked tables: columns whose values join are keys.
+        table: as for `Schema.encode`. The first 1,000,000 rows are read; if there are more, each line with a count or
+            a value says so. A mapping of names to tables gives a draft of linked tables: columns whose values join are
+            keys.
         bought: whether bounds and values are to be bought when the schema is used (`pgmest.synthesizer.purchase`)
             instead of being read here. Types, formats and markers of missing values are read nevertheless, and marked.
 
@@ -113,11 +114,11 @@ def draft(table: Any, *, bought: bool = False) -> str:
     """
     if isinstance(table, Mapping):
         return DRAFT_OF_TABLES[0](table, bought)
-    parts = drafted(*located(table), bought=bought)
-    text = HEADER + "".join(parts.decisions) + parts.file + "columns:\n"
-    text += "".join(f"{line}\n" for line in parts.columns)
-    relations = parts.relations
-    return text + "".join(parts.units) + (RELATIONS if relations else "") + "".join(relations)
+    table, notes, columns, mark = located(table)
+    parts = drafted(table, notes, columns, bought=bought)
+    text = "".join(parts.decisions) + parts.file + "columns:\n" + "".join(f"{line}\n" for line in parts.columns)
+    text += "".join(parts.units) + (RELATIONS if parts.relations else "") + "".join(parts.relations)
+    return HEADER + text.replace(PRIVATE_MARK, mark)
 
 
 @dataclass(frozen=True)
@@ -176,10 +177,11 @@ def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray],
     return DraftParts(decisions, _file_lines(table, notes), lines, list(_units(guesses)), relations, described)
 
 
-def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray]]:
-    """Return a table, what was decided about a file, which is also a warning, and the columns with values.
+def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray], str]:
+    """Return a table, what was decided about a file, which is also a warning, the columns with values, and a mark.
 
-    A file is returned with the place where its table begins.
+    A file is returned with the place where its table begins. The mark of lines that were read from the records says how
+    many rows were read if there are more.
 
     Raises:
         DataError: the table has no rows or no columns.
@@ -187,12 +189,15 @@ def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray]]:
     """
     table, notes = _begun(table)
     columns = _columns(table)
+    more = any(len(values) > ROWS_READ for values in columns.values())
+    mark = f"{PRIVATE_MARK}, ITS FIRST {ROWS_READ:,} ROWS ALONE" if more else PRIVATE_MARK
+    columns = {name: values[:ROWS_READ] for name, values in columns.items()}
     if not columns or not len(next(iter(columns.values()))):
         named = table if is_file(table) else "the table"
         raise DataError(
             f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
         )
-    return table, notes, columns
+    return table, notes, columns, mark
 
 
 def _begun(table: Any) -> tuple[Any, Sequence[str]]:
@@ -214,12 +219,13 @@ def _file_lines(table: Any, notes: Sequence[str]) -> str:
 
 
 def _columns(table: Any) -> dict[str, np.ndarray]:
+    """Return the values of each column, of more than `ROWS_READ` rows if there are more."""
     if not is_file(table):
-        return {name: values.with_nulls() for name, values in read_values(table, rows=ROWS_READ).items()}
+        return {name: values.with_nulls() for name, values in read_values(table, rows=ROWS_READ + 1).items()}
     pieces: list[dict[str, Values]] = []
     for piece in read_pieces(table):
         pieces.append(piece)
-        if sum(len(next(iter(piece.values()), ())) for piece in pieces) >= ROWS_READ:
+        if sum(len(next(iter(piece.values()), ())) for piece in pieces) > ROWS_READ:
             break
     names = pieces[0] if pieces else ()
     return {name: np.concatenate([piece[name].with_nulls() for piece in pieces]) for name in names}

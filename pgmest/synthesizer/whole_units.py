@@ -305,7 +305,6 @@ class WholeUnits:
         weights = lambda value: self.named.weights(level.name, value, size)[base]  # noqa: E731
         return UnitAttribute(asked, codes, labels, numbers, weights, ends)
 
-
     def _numbers(self, name: str, codes: np.ndarray) -> tuple[np.ndarray | None, tuple[float, float]]:
         """Return the number of each code of a column of the root, the middle of its bin, and the ends of all numbers.
 

@@ -1,5 +1,7 @@
 """Drafts: they load, they fit the table, and they say what they took from the records."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -299,3 +301,30 @@ def test_a_draft_without_columns_is_said():
     ):
         text = draft(frame)
     assert "note IS LEFT OUT" in text
+
+
+@pytest.mark.parametrize("kind", ["frame", "lazy", "file", "linked"])
+@pytest.mark.parametrize("read", [60, 300])
+def test_a_draft_of_the_first_rows_says_so_wherever_it_states_a_value_or_count(tmp_path, monkeypatch, kind, read):
+    monkeypatch.setattr(sys.modules[draft.__module__], "ROWS_READ", read)
+    persons = np.repeat(np.arange(100), 3)  # 300 rows, 3 a person
+    frame = pd.DataFrame(
+        {"person_id": [f"P{one:05}" for one in persons], "age": persons % 7, "sex": ["F", "M", "F"] * 100}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    homes = pd.DataFrame({"person_id": frame["person_id"].unique(), "town": ["A", "B"] * 50})
+    text = draft(
+        {
+            "frame": frame,
+            "lazy": pl.from_pandas(frame).lazy(),
+            "file": tmp_path / "t.csv",
+            "linked": {"persons": homes, "visits": frame},
+        }[kind]
+    )
+    marks = [line for line in text.splitlines()[5:] if "READ FROM THE PRIVATE DATA" in line]
+    assert len(marks) >= 4
+    partly = [line for line in marks if "READ FROM THE PRIVATE DATA, ITS FIRST 60 ROWS ALONE" in line]
+    assert partly == (marks if read == 60 else [])
+    if kind != "linked":
+        assert len(Schema.parse(text).marked_lines) > len(marks)
+        assert f"HAS {read // 3} VALUES WITH UP TO 3 ROWS EACH" in text

@@ -52,14 +52,14 @@ def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
     if len(tables) < 2:
         raise ArgumentError.of("table", tuple(tables), "at least two tables by name; or a single table, without a name")
     found = {name: located(table) for name, table in tables.items()}
-    numbers = numbered({name: columns for name, (_, _, columns) in found.items()})
+    numbers = numbered({name: columns for name, (_, _, columns, _) in found.items()})
     joins = joins_of(numbers)
     order = tree_order({name: joins[name].parent if name in joins else None for name in tables})
     text = HEADER + "tables:\n"
     for name in order:
-        table, notes, columns = found[name]
+        table, notes, columns, mark = found[name]
         copies = repeated(joins[name], numbers) if name in joins else {}
-        lines = _table(name, joins, table, notes, columns, copies)
+        lines = (line.replace(PRIVATE_MARK, mark) for line in _table(name, joins, table, notes, columns, copies))
         text += f"  {quoted(name)}:\n" + "".join(f"    {line}\n" if line else "\n" for line in lines)
     return text
 

@@ -189,10 +189,9 @@ def _check_possible(problem: Problem, prices: np.ndarray, bounds: tuple[float, f
     shown = [f"({problem.text(one)}: {values[one]:.10g} -> {values[one] + changes[one]:.10g})" for one in order]
     worst = next(part for part in parts if order[0] in part.totals)
     texts = (f"({problem.text(one)}: {values[one]:.10g})" for one in worst.contradiction())
-    bounded = bounds != (0.0, np.inf)
+    within, widen = (" within the bounds", "widen bounds=, ") if bounds != (0.0, np.inf) else ("", "")
     raise ControlError(
-        f"no weights of these households{' within the bounds' if bounded else ''} meet all totals. These contradict each "
-        f"other: {listed(texts, SHOWN)}. The smallest changes after which some do, {np.abs(changes).sum():.10g} in all: "
-        f"{listed(shown, SHOWN)}. Correct totals, combine categories, {'widen bounds=, ' if bounded else ''}or give "
-        "penalty=, such as 5, to come close."
+        f"no weights of these households{within} meet all totals. These contradict each other: {listed(texts, SHOWN)}. "
+        f"The smallest changes after which some do, {np.abs(changes).sum():.10g} in all: {listed(shown, SHOWN)}. Correct "
+        f"totals, combine categories, {widen}or give penalty=, such as 5, to come close."
     )

@@ -101,7 +101,10 @@ def test_changes_that_an_error_names_are_the_smallest_and_enough(seed, totals):
         changed[label.strip("'")] = float(new)
     unit = np.eye(5)
     program = linprog(
-        np.r_[np.zeros(len(matrix)), np.ones(10)], A_eq=np.hstack([matrix.T, unit, -unit]), b_eq=totals, bounds=(0, None)
+        np.r_[np.zeros(len(matrix)), np.ones(10)],
+        A_eq=np.hstack([matrix.T, unit, -unit]),
+        b_eq=totals,
+        bounds=(0, None),
     )
     assert np.abs(np.array([*changed.values()]) - totals).sum() == pytest.approx(program.fun, abs=1e-5)
     assert float(re.findall(r"do, ([\d.e-]+) in all", text)[0]) == pytest.approx(program.fun, abs=1e-5)
