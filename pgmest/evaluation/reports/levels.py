@@ -128,7 +128,7 @@ def _error_rows(source: Any, model: Any, domain: Domain) -> Iterator[tuple[str, 
             except PgmestError:  # the answers are of a kind from which no errors can be drawn
                 return
             groups = levels[0].size or domain[name]
-            yield joined((name,), domain), f"{groups:,}", *errors.texts, basis_of(evidence, errors.typical)
+            yield joined((name,), domain), f"{groups:,}", *errors.texts, basis_of(evidence, errors.exact)
 
 
 def _counts(source: Projectable, model: Any, domain: Domain, name: str, real: Projectable | None) -> LevelCounts:

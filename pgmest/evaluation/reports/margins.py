@@ -46,16 +46,18 @@ class CountErrors:
     """The likely distances of the counts of a table from the true ones, in records.
 
     Attributes:
-        typical: the root-mean-square error of a count that is shown (`SHOWN_COUNT`).
+        typical: the median standard error of the counts that are shown (`SHOWN_COUNT`); large counts have their own.
         within: the distance within which 95 of 100 true counts are.
         large: the same, where each count weighs as much as it has records.
-        noise: counts under this number are mostly noise: of those above, at most `FEW` are.
+        noise: counts under this number are mostly noise: of those above, at most `FEW` are. Not below `typical`.
+        exact: whether all counts are exact.
     """
 
     typical: float
     within: float
     large: float
     noise: float
+    exact: bool
 
     @classmethod
     def of(cls, counts: np.ndarray, errors: np.ndarray) -> CountErrors:
@@ -69,8 +71,10 @@ class CountErrors:
         counts, errors = np.maximum(counts[shown], 0.0), np.abs(errors[:, shown])
         stddev = np.sqrt(np.mean(np.square(errors), axis=0))
         weights = counts if counts.sum() > 0 else np.ones_like(counts)
-        typical = float(np.sqrt(np.mean(np.square(stddev))))
-        return cls(typical, _reach(errors, np.ones_like(counts)), _reach(errors, weights), _noise(counts, stddev))
+        typical = float(np.median(stddev))
+        within, large = _reach(errors, np.ones_like(counts)), _reach(errors, weights)
+        exact = bool(np.sqrt(np.mean(np.square(stddev))) < EXACT)
+        return cls(typical, within, large, max(_noise(counts, stddev), typical), exact)
 
     @property
     def texts(self) -> tuple[str, str, str]:
@@ -108,7 +112,7 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
     try:
         for clique, evidence in _listed(model, known):
             errors[clique] = one = count_errors(model, clique)
-            basis = basis_of(evidence, one.typical)
+            basis = basis_of(evidence, one.exact)
             rows.append((joined(clique, model.domain), *one.texts, counted(one.noise), basis))
     except ArgumentError:  # the answers are of a kind from which no errors can be drawn
         return ""
@@ -119,13 +123,14 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
         f"For example, a count in the table of {joined(clique, model.domain)} is typically off by about "
         f"{counted(errors[clique].typical)} records, and counts under {counted(errors[clique].noise)} are mostly noise."
     )
-    exact = " but those of tables that are held exactly" if min(one.typical for one in errors.values()) < EXACT else ""
+    exact = " but those of tables that are held exactly" if any(one.exact for one in errors.values()) else ""
     parts = [
         paragraph(
             f"No count of the release is exact{exact}. The table says by how much a count of at least one record is "
-            "typically off (root mean square), and within which distance 95 of 100 true counts are. Large counts are "
-            "few in most tables, and may be off by more: within the next distance are 95 of 100 if each count weighs "
-            "as much as it has records. Counts below the last number are mostly noise. " + example
+            "typically off (half of the counts have a smaller standard error), and within which distance 95 of 100 true "
+            "counts are. Large counts are few in most tables, and may be off by more: within the next distance are 95 "
+            "of 100 if each count weighs as much as it has records. Counts below the last number are mostly noise. "
+            + example
         ),
         paragraph(
             "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "
@@ -146,9 +151,9 @@ def count_errors(model: Any, query: Clique | Kron) -> CountErrors:
     return CountErrors.of(found.answer.values.ravel(), found.errors.reshape(len(found.errors), -1))
 
 
-def basis_of(evidence: str, error: float) -> str:
-    """Return what the counts of a table are based on, in words, given their typical error."""
-    return "held exactly" if error < EXACT else BASIS.get(evidence, "measured with some values merged")
+def basis_of(evidence: str, exact: bool) -> str:
+    """Return what the counts of a table are based on, in words."""
+    return "held exactly" if exact else BASIS.get(evidence, "measured with some values merged")
 
 
 def _listed(model: Any, known: MeasuredCliques) -> Iterator[tuple[Clique, str]]:

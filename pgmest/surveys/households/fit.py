@@ -192,6 +192,6 @@ def _check_possible(problem: Problem, prices: np.ndarray, bounds: tuple[float, f
     within, widen = (" within the bounds", "widen bounds=, ") if bounds != (0.0, np.inf) else ("", "")
     raise ControlError(
         f"no weights of these households{within} meet all totals. These contradict each other: {listed(texts, SHOWN)}. "
-        f"The smallest changes after which some do, {np.abs(changes).sum():.10g} in all: {listed(shown, SHOWN)}. Correct "
-        f"totals, combine categories, {widen}or give penalty=, such as 5, to come close."
+        f"The smallest changes after which some do, {np.abs(changes).sum():.10g} in all: {listed(shown, SHOWN)}. "
+        f"Correct totals, combine categories, {widen}or give penalty=, such as 5, to come close."
     )
