@@ -113,7 +113,9 @@ class TableCheck:
 
     def remarks(self) -> list[tuple[str, str, bool]]:
         """Return what needs attention: the column, constraint or unit, the remark, and whether it is alarming."""
-        found = [(column.name, remark, column.alarming) for column in self.columns for remark in column.remarks]
+        weight = self.weight.weight.column if self.weight is not None else None  # which has remarks and keys of its own
+        others = [column for column in self.columns if column.column is not weight]
+        found = [(column.name, remark, column.alarming) for column in others for remark in column.remarks]
         found += [(one.text, one.remark, one.broken >= ALARMING * one.rows) for one in self.broken if one.broken]
         if self.dropped is not None and self.dropped.left_out:
             alarm = self.dropped.left_out >= ALARMING * self.dropped.rows

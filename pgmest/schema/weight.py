@@ -167,7 +167,8 @@ class WeightCheck:
             found.append((text, lost > ALARMING * self.whole))
         if self.unweighted:
             count = "counts" if self.unweighted == 1 else "count"
-            found.append((f"{plural(self.unweighted, 'row')} without a weight above 0 {count} for nothing", False))
+            text = f"{plural(self.unweighted, 'row')} without a weight above 0 {count} for nothing"
+            found.append((text, 2 * self.unweighted > self.rows))
         off = self.coded / self.bounded - 1.0 if self.bounded else 0.0
         if abs(off) > COARSE:
             width = most / (self.weight.column.regular - 1)

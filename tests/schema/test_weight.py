@@ -97,6 +97,27 @@ def test_checks_say_what_the_bound_does_in_every_engine():
     assert "ranges of" not in str(schema(bins=500).check(table))
 
 
+@pytest.mark.parametrize("decimals", [None, 0])
+def test_checks_advise_what_weights_take(decimals):
+    """A weight has a max, bins and decimals; points:, missing: and types are of other columns."""
+    rng = np.random.default_rng(0)
+    weights = {
+        "one number": np.where(rng.random(400) < 0.7, 15.0, rng.integers(20, 99, 400)),
+        "few numbers": rng.choice([15.5, 80.25], 400),
+        "gaps": np.where(rng.random(400) < 0.4, np.nan, 15.0),
+        "one range": rng.uniform(1.0, 1.2, 400),
+        "texts": np.full(400, "007"),
+    }
+    for name, values in weights.items():
+        described = schema() if decimals is None else schema(decimals=decimals)
+        checked = described.check(pl.DataFrame({"sex": ["f"] * 400, "w": values}, strict=False))
+        notes = [text for column, text, _ in checked.remarks() if column in ("w", "weight w")]
+        for key in ("points", "missing:", "type:", "edges", "unit:", "bins where"):
+            assert not any(key in text for text in notes), (name, notes)
+    unweighted = schema().check(pl.DataFrame({"sex": ["f"] * 9, "w": [None] * 5 + [3.0] * 4}))
+    assert unweighted.alarming == ("weight w",)
+
+
 def test_pieces_of_a_file_are_counted_together(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("sex,w\n" + "f,120\nm,10\n" * 500, encoding="utf-8")
