@@ -189,3 +189,15 @@ def test_nothing_imports_what_opens_a_network_connection():
         "urllib3",
     }
     assert [path.name for path in PACKAGE.rglob("*.py") if imported_by(path) & network] == []
+
+
+def test_files_that_docstrings_name_exist():
+    folders = [PACKAGE, ROOT / "tests"]
+    files = [path.as_posix() for folder in folders for path in folder.rglob("*.py")]
+    missing = []
+    for path in map(Path, files):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                named = re.findall(r"[\w/]+\.py\b", ast.get_docstring(node) or "")
+                missing += [(path.name, name) for name in named if not any(one.endswith(f"/{name}") for one in files)]
+    assert missing == []

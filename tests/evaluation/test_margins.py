@@ -41,7 +41,9 @@ def test_counts_are_mostly_noise_under_twice_their_errors(counts, stddev, noise)
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([0, 3, 40, 500, 9000]), st.sampled_from([1, 7, 50, 400])), min_size=1, max_size=12)
+    st.lists(
+        st.tuples(st.sampled_from([0, 3, 40, 500, 9000]), st.sampled_from([1, 7, 50, 400])), min_size=1, max_size=12
+    )
 )
 def test_a_count_that_is_no_noise_is_not_below_what_counts_are_typically_off(cells):
     """Else a report said: typically off by 503, counts under 286 are mostly noise."""
