@@ -24,7 +24,7 @@ from pgmest.tables.factor import divide, subtract_logs
 
 
 class ReferenceOracle:
-    """MARGINAL-ORACLE on a plan, with the contract of `ExactOracle` (exact/belief_propagation.py) and none of its speed."""
+    """MARGINAL-ORACLE on a plan, as `ExactOracle` (exact/belief_propagation.py) is, without its speed."""
 
     def __init__(self, plan: PropagationPlan):
         self.plan = plan
