@@ -38,6 +38,7 @@ import pandas as pd
 from experiments.compare.cells import DELTA, EPSILONS
 from experiments.compare.workloads import cliques, error, ordered
 from experiments.data import load
+from experiments.flagship.report import EARLIER
 from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
 from experiments.peers.cells import ONE_THREAD
 from pgmest._base.files import atomic_path, write_atomically
@@ -169,6 +170,7 @@ def write(rows: pd.DataFrame) -> None:
         "[flagship.md](flagship.md), from which LAMP's and AIM's are taken: average total variation of all pairs,",
         "means over seeds. Seconds are of one thread of a processor. What is not here has not been run.",
         "",
+        EARLIER,
     ]
     for rival in dict.fromkeys(rows["rival"]):
         mine = rows[rows["rival"].eq(rival)]

@@ -21,6 +21,7 @@ from experiments.compare.cells import DELTA, EPSILONS
 from experiments.compare.store import start_worker
 from experiments.compare.workloads import error
 from experiments.data import load
+from experiments.flagship.report import EARLIER
 from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
 from pgmest._base.files import atomic_path, write_atomically
 from pgmest.data.dataset import Dataset
@@ -83,7 +84,8 @@ the number of pairs whose public dependence was taken. *Ratio* is LAMP with the 
 
 *adult*: a random split. *MA*, *NATIONAL*: 2018 for 2019. *adult-rich-only*: of the public split only who earns more
 than 50,000. *MA-reversed*: every second attribute's codes of 2018 counted from the other end.
-"""
+
+{EARLIER}"""
 
 
 @dataclass(frozen=True)

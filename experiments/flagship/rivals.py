@@ -42,6 +42,7 @@ from experiments.compare.cells import DELTA, EPSILONS, TABLES
 from experiments.compare.store import start_worker
 from experiments.compare.workloads import error
 from experiments.data import load
+from experiments.flagship.report import EARLIER
 from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
 from pgmest._base.files import atomic_path, write_atomically
 from pgmest.graph.tree_limit import TreeLimit
@@ -297,6 +298,7 @@ def write(rows: pd.DataFrame) -> None:
         "not the authors' code, for all pairs. Errors as in [flagship.md](flagship.md), means over "
         f"{rows['seed'].nunique()} seeds. Seconds are of a processor.",
         "",
+        EARLIER,
     ]
     for rival in means.index.unique("rival"):
         own = means.loc[rival]

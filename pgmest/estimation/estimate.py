@@ -164,7 +164,7 @@ def estimate(
         TotalError: no total was given and no measurement determines it.
         ModelTooLarge: the junction tree of the measured cliques needs too much memory; the error names the cliques
             that make it wide.
-        InconsistentMeasurementsError: answers without noise contradict each other; the error names a smallest set.
+        InconsistentMeasurementsError: answers without noise contradict each other; the error names some that do.
         ImpossibleModelError: the structural zeros leave no possible record.
         DeviceError: oracle="gpu", and there is no GPU, or a package that drives it is missing.
         ArgumentError: an argument is not valid.

@@ -128,8 +128,8 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
         paragraph(
             f"No count of the release is exact{exact}. The table says by how much a count of at least one record is "
             "typically off (half of the counts have a smaller standard error), and within which distance 95 of 100 "
-            "true counts are. Large counts are few in most tables, and may be off by more: within the next distance are "
-            "95 of 100 if each count weighs as much as it has records. Counts below the last number are mostly noise. "
+            "true counts are. Large counts are few in most tables, and may be off by more: within the next distance "
+            "are 95 of 100 if each count weighs as much as it has records. Counts below the last number are mostly noise. "
             + example
         ),
         paragraph(
