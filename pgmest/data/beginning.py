@@ -104,18 +104,16 @@ def extent_of(file: TableFile) -> Beginning:
 
 
 def _nameless(file: TableFile, rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a sentence about columns without a name: those of a sheet are left out, those of a text but the first."""
+    """Return a sentence about columns without a name, other than the first."""
     if not file.header_rows or not rows:
         return []
-    names = joined_names(rows[: file.header_rows])
-    below, sheet = rows[file.header_rows :], file.format == ".xlsx"
-    lost = [place for place, name in enumerate(names) if not name and (sheet or place) and any(_fields(below, place))]
+    names, below = joined_names(rows[: file.header_rows]), rows[file.header_rows :]
+    names += [""] * (max(map(len, rows)) - len(names))
+    lost = [place for place, name in enumerate(names) if not name and place and any(_fields(below, place))]
     if not lost:
         return []
     which = f"{'column' if len(lost) == 1 else 'columns'} {listed([str(place + 1) for place in lost], NAMED)}"
     rows_of = "if names span several columns, say header: 2 (--header 2)"
-    if sheet:
-        return [f"left out, as the header has no name for it: {which}; give each a name to keep it, or {rows_of}"]
     return [f"the header has no name for {which}, which gets one such as 'Unnamed: {lost[0]}'; {rows_of}"]
 
 

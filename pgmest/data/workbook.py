@@ -17,15 +17,19 @@ from pgmest.errors import FileFormatError, OptionalDependencyError, PgmestError,
 
 Row = tuple[Any, ...]
 
+ROWS_SEEN = 100
+"""A column without a name counts if it has a value in one of this many first rows."""
+
 
 @contextlib.contextmanager
 def workbook_rows(file: TableFile, left_out: Counter[str] | None = None) -> Iterator[tuple[list[str], Iterator[Row]]]:
     """Return the names of the columns of a sheet, and its rows, read one after the other.
 
-    The first row that has anything in it names the columns, unless the file's `skip` and `header` say otherwise; a
-    column without a name is left out. Values have the types of their cells; the value of a formula is its stored
-    result. Empty rows are left out, except between the values of a single column, where they are missing values. So are
-    those that the file's `skip_rows` names, which are counted in `left_out`.
+    The first row that has anything in it names the columns, unless the file's `skip` and `header` say otherwise. A
+    column without a name is named by its place, as in text files, if its first rows have a value. Values have the types
+    of their cells; the value of a formula is its stored result. Empty rows are left out, except between the values of a
+    single column, where they are missing values. So are those that the file's `skip_rows` names, which are counted in
+    `left_out`.
 
     Raises:
         FileFormatError: not a whole workbook, or no such sheet.
@@ -34,7 +38,8 @@ def workbook_rows(file: TableFile, left_out: Counter[str] | None = None) -> Iter
     with _sheet_rows(file) as sheet:
         rows = islice(sheet, file.skip or 0, None)
         header = list(islice(filter(_has_values, rows), max(file.header_rows, 1)))
-        names = _names(file, header)
+        first = list(islice(iter(lambda: _next(rows), None), ROWS_SEEN))
+        names, rows = _names(file, header, first), chain(first, rows)
         if not names:
             raise FileFormatError.of(file, "its sheet is empty.", "Name the sheet that has the table: --sheet.")
         records = rows if file.header_rows else chain(header, rows)
@@ -111,16 +116,20 @@ def _cell_text(cell: Any) -> str:
     return "" if cell is None else cell.isoformat(" ") if hasattr(cell, "hour") else str(cell).strip()
 
 
-def _names(file: TableFile, header: list[Row]) -> dict[int, str]:
-    """Return the names of the columns by the place of each; columns without a name are left out."""
+def _names(file: TableFile, header: list[Row], first: list[Row]) -> dict[int, str]:
+    """Return the names of the columns by the place of each; `first` are the rows below the header."""
     if not header:
         return {}
     if file.header_rows == 0:
         places = [place for place, cell in enumerate(header[0]) if cell is not None]
         width = max(places) + 1 - min(places)
         return dict(zip(range(min(places), max(places) + 1), file.names_without_header(width), strict=True))
-    names = joined_names([["" if cell is None else str(cell).strip() for cell in row] for row in header])
-    return {place: name for place, name in enumerate(names) if name}
+    width = max(map(len, [*header, *first]))
+    cells = [["" if cell is None else str(cell).strip() for cell in row] for row in header]
+    names = joined_names([[*row, *[""] * (width - len(row))] for row in cells])
+    filled = {place for row in first for place, cell in enumerate(row) if cell is not None}
+    places = [place for place, name in enumerate(names) if name or place in filled]
+    return {place: names[place] or f"Unnamed: {place - places[0]}" for place in places}
 
 
 def _sheet(file: TableFile, book: Any) -> Any:

@@ -21,6 +21,10 @@ LARGEST_ANSWER = 1e100
 infinite."""
 
 
+ROUNDING = 1e-9
+"""The largest error by rounding of floating-point numbers, relative to the largest number."""
+
+
 def checked_clique(attributes: Iterable[str] | str) -> Clique:
     """Return the attributes of a clique, given as one name or several.
 
@@ -163,3 +167,50 @@ def numbers(values: Any, what: str) -> np.ndarray:
         count, first = np.count_nonzero(~finite), np.argwhere(~finite)[0].tolist() or 0
         raise MeasurementError(f"{what}: {count} NaN or infinite, the first at index {first}. Give finite numbers.")
     return array
+
+
+def masked_numbers(values: Any, what: str) -> np.ma.MaskedArray:
+    """Return numbers, which may be NaN or infinite, as a float64 array with the mask of the cells that are left out.
+
+    Raises:
+        MeasurementError: the values are not real numbers.
+    """
+    try:
+        given = values if np.ma.isMaskedArray(values) else np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        hidden = np.ma.getmaskarray(given)
+        return np.ma.array(np.where(hidden, 0, np.ma.getdata(given)).astype(np.float64), mask=hidden)
+    except (TypeError, ValueError):
+        raise MeasurementError(f"{what} must be real numbers, got {excerpt(values, 60)}.") from None
+
+
+def check_finite(given: np.ma.MaskedArray, what: str) -> None:
+    """Check that all numbers of a table that are not masked are finite.
+
+    Raises:
+        MeasurementError: a number is NaN or infinite.
+    """
+    wrong = ~np.isfinite(np.ma.filled(given, 0.0))
+    if wrong.any():
+        count, first = np.count_nonzero(wrong), np.argwhere(wrong)[0].tolist() or 0
+        raise MeasurementError(
+            f"{what}: {count} NaN or infinite, the first at index {first}. Give finite numbers, and mask unknown cells."
+        )
+
+
+def check_counts(given: np.ma.MaskedArray, query: Any, clique: Clique, where: str) -> None:
+    """Check that no number is negative if the numbers are the counts of a table, or upper ends of them.
+
+    Raises:
+        MeasurementError: a count is negative.
+    """
+    checked = checked_query(query, clique, where)
+    table = np.ma.filled(given, 0.0)
+    negative = table < -ROUNDING * max(1.0, float(np.abs(table[np.isfinite(table)]).max(initial=0.0)))
+    if (checked is None or is_identity(checked, clique)) and negative.any():
+        first = np.argwhere(negative)[0].tolist() or 0
+        raise MeasurementError(
+            f"{where}: the count {float(table[negative][0]):.10g} at index {first} is negative. Counts are at least 0; "
+            "name the query= that was answered if the values are no counts of the table."
+        )

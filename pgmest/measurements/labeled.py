@@ -64,12 +64,16 @@ def labeled_like(array: Any, table: Any) -> Any:
 
     Standard errors and ends of a labeled table mostly come as an array in the order of the table.
     """
-    if type(table) is np.ndarray or np.ndim(array) == 0 or _is_labeled(array) or np.shape(array) != np.shape(table):
+    if type(table) is np.ndarray or not _is_labeled(table) or _is_labeled(array):
+        return array
+    try:
+        alike = np.ndim(array) > 0 and np.shape(array) == np.shape(table)
+    except ValueError:  # rows of different lengths, which are refused later
+        alike = False
+    if not alike:
         return array
     if isinstance(table, Factor):
         return array if np.ma.isMaskedArray(array) else Factor(table.domain, np.asarray(array))
-    if not _is_labeled(table):
-        return array
     if not hasattr(table, "index"):
         return table.copy(data=np.asarray(array))
     columns = {"columns": table.columns} if hasattr(table, "columns") else {}
@@ -228,7 +232,7 @@ def without_masked(
     Raises:
         MeasurementError: answers to a query are masked, or all cells are.
     """
-    if not np.ma.is_masked(values):
+    if not (np.ma.isMaskedArray(values) and np.ma.is_masked(values)):
         return np.ma.getdata(values) if np.ma.isMaskedArray(values) else values, deviations, None, None
     if query is not None:
         raise MeasurementError(

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pgmest.errors import MeasurementError, excerpt
-from pgmest.measurements.checks import LARGEST_ANSWER, checked_clique, numbers
+from pgmest.measurements.checks import (
+    LARGEST_ANSWER,
+    ROUNDING,
+    check_counts,
+    check_finite,
+    checked_clique,
+    masked_numbers,
+    numbers,
+)
 from pgmest.measurements.labeled import in_code_order, labeled_like, totals_in_order
 from pgmest.measurements.published import (
     EXACT_STDDEV,
@@ -70,8 +78,10 @@ class PublishedAnswers:
         """
         names = checked_clique(clique)
         where = f"the measurement of {names}"
-        ends = [labeled_like(low, high), labeled_like(high, low)]
-        ends = [np.ma.asanyarray(in_code_order(end, names, query, where), dtype=np.float64) for end in ends]
+        given = {"low": labeled_like(low, high), "high": labeled_like(high, low)}
+        ends = [
+            masked_numbers(in_code_order(end, names, query, where), f"{where}: {name}") for name, end in given.items()
+        ]
         below, above, hidden = checked_ends(ends[0], ends[1], where)
         number = isinstance(total, int | float | np.number) and not isinstance(total, bool)
         if total is not None and not (number and 0 <= total <= LARGEST_ANSWER):
@@ -91,9 +101,22 @@ class PublishedAnswers:
         """Make a measurement of exact answers, in counts, without noise or rounding.
 
         Estimates hold them to 1e-9 of the total beside noise of any size, and synthetic records hold them as whole
-        numbers. `estimate` refuses exact answers that contradict each other. Errors as for `between`.
+        numbers. `estimate` refuses exact answers that contradict each other. A negative count of a table is refused;
+        other errors as for `between`.
         """
-        return cls.between(values, values, clique, query)
+        given = cls._finite(values, clique, query, counts=True)
+        return cls.between(given, given, clique, query)
+
+    @staticmethod
+    def _finite(values: Any, clique: Iterable[str] | str, query: Any, counts: bool = False) -> np.ma.MaskedArray:
+        """Return published values in the order of the codes; check that they are finite, and not negative if counts."""
+        names = checked_clique(clique)
+        where = f"the measurement of {names}"
+        given = masked_numbers(in_code_order(values, names, query, where), f"{where}: values")
+        check_finite(given, f"{where}: values")
+        if counts:
+            check_counts(given, query, names, where)
+        return given
 
     @classmethod
     def at_least(cls, values: Any, clique: Iterable[str] | str, query: Any = None) -> Self:
@@ -107,7 +130,7 @@ class PublishedAnswers:
         >>> pg.LinearMeasurement.at_least([1, 5], "sex").low
         array([1., 5.])
         """
-        return cls.between(values, math.inf, clique, query)
+        return cls.between(cls._finite(values, clique, query), math.inf, clique, query)
 
     @classmethod
     def at_most(cls, values: Any, clique: Iterable[str] | str, query: Any = None) -> Self:
@@ -117,7 +140,7 @@ class PublishedAnswers:
         """
         from scipy.sparse import eye_array
 
-        upper = cls.at_least(values, clique, query)
+        upper = cls.at_least(cls._finite(values, clique, query, counts=True), clique, query)
         assert upper.low is not None
         matrix = eye_array(len(upper.low)) if upper.query is None else upper.query.in_order(upper.clique).matrix()
         return cls.at_least(-upper.low, upper.clique, -1.0 * matrix)
@@ -139,15 +162,24 @@ class PublishedAnswers:
                 base / sqrt(6).
 
         Raises:
-            MeasurementError: the base is not a number of at least 1, or a value is not a number.
+            MeasurementError: the base is not a number of at least 1, a value is not a number or not a multiple of the
+                base, or a count is negative.
         """
-        if isinstance(base, bool) or not 1 <= base < math.inf:
-            raise MeasurementError(
-                f"the measurement of {checked_clique(clique)}: base must be at least 1, got {base!r}."
-            )
-        reach = math.ceil(base) - 1 if random else math.floor(base / 2)
         names = checked_clique(clique)
-        middle = np.ma.asanyarray(in_code_order(values, names, query, f"the measurement of {names}"), dtype=np.float64)
+        where = f"the measurement of {names}"
+        number = isinstance(base, int | float | np.number) and not isinstance(base, bool)
+        if not number or not 1 <= base < math.inf:
+            raise MeasurementError(f"{where}: base must be at least 1, got {excerpt(base)}.")
+        reach = math.ceil(base) - 1 if random else math.floor(base / 2)
+        middle = cls._finite(values, clique, query, counts=True)
+        multiples = np.ma.filled(middle, 0.0) / base
+        wrong = np.abs(multiples - np.round(multiples)) > ROUNDING * np.maximum(1.0, np.abs(multiples))
+        if wrong.any():
+            first = np.argwhere(wrong)[0].tolist() or 0
+            raise MeasurementError(
+                f"{where}: the value {float(np.ma.getdata(middle)[wrong][0]):.10g} at index {first} is no multiple of "
+                f"the base {base:g}. Give the base of the rounding; LinearMeasurement.exact takes exact values."
+            )
         low = middle - reach if query is not None else np.ma.maximum(middle - reach, 0.0)
         made = cls.between(low, middle + reach, clique, query)
         if random and base > 1:
@@ -183,7 +215,7 @@ class PublishedAnswers:
         """
         names = checked_clique(clique)
         where = f"the measurement of {names}"
-        given = np.ma.asanyarray(in_code_order(values, names, query, where))
+        given = masked_numbers(in_code_order(values, names, query, where), f"{where}: values")
         hidden, totals = np.ma.getmask(given), numbers(totals_in_order(of, names, query, where), f"{where}: of")
         shares = np.ma.filled(given, 0) if np.any(hidden) else np.ma.getdata(given)
         shares = numbers(without_nobody(shares, totals, where), f"{where}: values")
@@ -238,10 +270,18 @@ class PublishedAnswers:
         names = checked_clique(clique)
         where = f"the measurement of {names}"
         try:
-            given = np.ma.asanyarray(in_code_order(values, names, query, where), dtype=np.float64)
+            given = in_code_order(values, names, query, where)
+            given = given if np.ma.isMaskedArray(given) else np.asarray(given)
+            if given.dtype.kind not in "biufO":
+                raise TypeError
+            given = np.ma.asanyarray(given, dtype=np.float64)  # None is NaN
         except (TypeError, ValueError):
             raise MeasurementError(
                 f"{where}: values must be numbers, got {excerpt(values, 60)}. Give suppressed counts as NaN."
             ) from None
+        for name, limit in {"below": below, "least": least}.items():
+            if isinstance(limit, bool) or not isinstance(limit, int | float | np.number) or not 0 <= limit < math.inf:
+                raise MeasurementError(f"{where}: {name} must be a number of at least 0, got {excerpt(limit)}.")
+        check_counts(given, query, names, where)
         low, high = suppressed_ends(np.ma.filled(given, np.inf), below, least, where)
         return cls.between(np.ma.array(low, mask=np.ma.getmask(given)), high, clique, query)

@@ -6,8 +6,10 @@ import numpy as np
 
 GAP_TEXTS = (
     *("", "?", "-", "--", ".", "..", "...", "\N{HORIZONTAL ELLIPSIS}", ":", "/", "\N{EN DASH}", "\N{EM DASH}"),
-    *("NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"),
-    *("#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NV", "#WERT!", "#BEZUG!", "#ZAHL!"),
+    *("NaN", "nan", "-NaN", "-nan", "null", "NULL", "Null", "<NA>", "NaT", "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN"),
+    *("#N/A", "#N/A N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#SPILL!", "#CALC!", "#NA"),
+    *("#NV", "#WERT!", "#BEZUG!", "#ZAHL!", "#VALEUR!", "#NOM?", "#NOMBRE!", "#NUL!", "#N/D", "#¡VALOR!", "#¡REF!"),
+    *("#¡NUM!", "#¡DIV/0!", "#¿NOMBRE?", "#VALORE!", "#RIF!", "#NOME?", "#VALOR!", "#NÚM!", "#WAARDE!", "#N/B"),
 )
 """Texts that are never an answer."""
 

@@ -40,7 +40,7 @@ class Labeled:
 MAKERS = {
     "exact": lambda table, clique: pg.LinearMeasurement.exact(table, clique),
     "noisy": lambda table, clique: pg.LinearMeasurement(table, clique, 2.0),
-    "rounded": lambda table, clique: pg.LinearMeasurement.rounded(table, clique, 3, random=True),
+    "rounded": lambda table, clique: pg.LinearMeasurement.rounded(table, clique, 1),
     "suppressed": lambda table, clique: pg.LinearMeasurement.suppressed(table, clique, 0),
     "between": lambda table, clique: pg.LinearMeasurement.between(table, table, clique),
 }

@@ -358,3 +358,87 @@ def test_exact_rows_are_the_answers_without_noise_or_rounding():
     suppressed = LinearMeasurement.suppressed([12, np.nan, 7], "a", below=5)
     assert suppressed.exact_rows.tolist() == [True, False, True]
     assert not LinearMeasurement([1.0, 2.0], "a", stddev=1e-9).exact_rows.any()
+
+
+NO_NUMBERS = {
+    "texts": ["1,234", "2"],
+    "text": "many",
+    "rows of two lengths": [[1, 2], [3]],
+    "a gap of pandas": pd.array([1, None], dtype="Int64"),
+    "a series with a text": pd.Series([1, "x"]),
+    "a series with a gap": pd.Series([1, None], dtype="Int64"),
+    "a table of texts": pd.DataFrame({"u": ["1", "2"], "v": ["x", "y"]}),
+    "NaN": [np.nan, 1.0],
+    "infinite": [1.0, np.inf],
+    "complex": [1j, 2.0],
+    "dates": np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"),
+    "objects": [object(), 1.0],
+    "None": [None, 1.0],
+    "a mapping": {"a": 1},
+    "too large": [1e200, 1.0],
+}
+PUBLISHED = {
+    "exact": lambda values, query: LinearMeasurement.exact(values, "a", query),
+    "at_least": lambda values, query: LinearMeasurement.at_least(values, "a", query),
+    "at_most": lambda values, query: LinearMeasurement.at_most(values, "a", query),
+    "rounded": lambda values, query: LinearMeasurement.rounded(values, "a", 5, query),
+    "rounded at random": lambda values, query: LinearMeasurement.rounded(values, "a", 5, query, random=True),
+    "percentages": lambda values, query: LinearMeasurement.percentages(values, "a", 100, 0, query),
+    "noisy": lambda values, query: LinearMeasurement(values, "a", 1.0, query),
+}
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+@pytest.mark.parametrize("values", NO_NUMBERS)
+@pytest.mark.parametrize("query", [None, np.eye(2)], ids=["counts", "answers"])
+def test_values_that_are_no_numbers_are_refused_by_name(kind, values, query):
+    with pytest.raises(MeasurementError, match=r"the measurement of \('a',\)") as caught:
+        PUBLISHED[kind](NO_NUMBERS[values], query)
+    assert "ends" not in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [name for name in NO_NUMBERS if name not in ("NaN", "infinite")])
+@pytest.mark.parametrize("of", ["below", "least", "low", "high", "stddev", "base", "suppressed"])
+def test_other_numbers_are_refused_by_name(of, values):
+    wrong, right = NO_NUMBERS[values], [1.0, 2.0]
+    calls = {
+        "below": lambda: LinearMeasurement.suppressed(right, "a", wrong),
+        "least": lambda: LinearMeasurement.suppressed(right, "a", 1, least=wrong),
+        "suppressed": lambda: LinearMeasurement.suppressed(wrong, "a", 5),
+        "low": lambda: LinearMeasurement.between(wrong, right, "a"),
+        "high": lambda: LinearMeasurement.between(right, wrong, "a"),
+        "stddev": lambda: LinearMeasurement(right, "a", wrong),
+        "base": lambda: LinearMeasurement.rounded(right, "a", wrong),
+    }
+    if of == "suppressed" and values in ("None", "a gap of pandas", "a series with a gap"):  # suppressed counts
+        return
+    with pytest.raises(MeasurementError, match=r"the measurement of \('a',\)"):
+        calls[of]()
+
+
+@pytest.mark.parametrize("kind", ["exact", "at_most", "rounded", "rounded at random"])
+def test_counts_are_not_negative_and_differences_may_be(kind):
+    with pytest.raises(MeasurementError, match=r"the count -5 at index \[0\] is negative"):
+        PUBLISHED[kind]([-5.0, 10.0], None)
+    with pytest.raises(MeasurementError, match=r"the count -5 at index \[0\] is negative"):
+        PUBLISHED[kind](pd.Series([-5, 10], index=pd.Index([0, 1], name="a")), Kron({"a": queries.identity(2)}))
+    PUBLISHED[kind]([-5.0], np.array([[1.0, -1.0]]))
+    PUBLISHED[kind]([-1e-12, 10.0] if kind in ("exact", "at_most") else [0.0, 10.0], None)
+    PUBLISHED[kind](np.ma.masked_less([-5.0, 10.0], 0.0), None)
+
+
+def test_suppressed_counts_are_not_negative():
+    with pytest.raises(MeasurementError, match="negative"):
+        LinearMeasurement.suppressed([-7.0, 9.0], "a", 5)
+
+
+@pytest.mark.parametrize("random", [False, True])
+@pytest.mark.parametrize(
+    ("base", "good", "bad"), [(5, [5, 10], [5, 7]), (3, [0, 3e9], [3, 4]), (2.5, [2.5, 5], [2, 5])]
+)
+def test_rounded_values_are_multiples_of_their_base(random, base, good, bad):
+    assert LinearMeasurement.rounded(good, "a", base, random=random).rows == 2
+    with pytest.raises(MeasurementError, match=rf"the value .* is no multiple of the base {base:g}"):
+        LinearMeasurement.rounded(bad, "a", base, random=random)
+    hidden = np.ma.array(bad, mask=[value % base != 0 for value in bad])
+    assert LinearMeasurement.rounded(hidden, "a", base, random=random).rows == 1

@@ -186,7 +186,7 @@ def test_invariants_that_do_not_fit_are_refused_before_anything_is_paid(tmp_path
     ("one", "text"),
     [
         (pg.LinearMeasurement.exact([1.5, 2.5], "sex"), "whole numbers only"),
-        (pg.LinearMeasurement.exact([-1.0, 2.0], "sex"), "negative count, -1"),
+        (pg.LinearMeasurement.between([-1.0, 2.0], [-1.0, 2.0], "sex"), "negative count, -1"),
         (pg.LinearMeasurement([1.0, 2.0], "sex"), "has noise"),
         (pg.LinearMeasurement.rounded([5, 10], "sex", 5), "between two ends"),
         (3, "a list of tuples of attributes"),

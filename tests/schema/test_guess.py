@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.schema import Schema, draft
+from pgmest.schema.gap_words import GAP_TEXTS
 from pgmest.schema.guess import guess
 from pgmest.schema.guess_times import NAMED_CLOCKS
 from pgmest.schema.months import ENGLISH, LANGUAGES
@@ -876,3 +877,15 @@ def test_codes_that_differ_in_a_last_zero_are_labels():
     assert '"1.1" AND "1.10" ARE LISTED AS TWO VALUES: IF THEY ARE ONE NUMBER, WRITE THEM ALIKE.' in text
     assert "values: [1, 1.5, 2]" in draft(pd.DataFrame({"dose": ["1", "1.0", "1.5", "2", "2.0"] * 20}))
     assert "type: real" in draft(pd.DataFrame({"x": [f"{i / 10}" for i in range(500)] + ["1.10"]}))
+
+
+@pytest.mark.parametrize("marker", [text for text in GAP_TEXTS if text])
+@pytest.mark.parametrize("values", [["1", "2", "3"], ["1.5", "2.5"], ["0", "1"]], ids=["whole", "decimal", "binary"])
+def test_markers_among_few_numbers_are_missing_and_no_value(marker, values):
+    for every in (2, 40):
+        column = [marker if i % every == 0 else values[i % len(values)] for i in range(1, 601)]
+        text = draft(pd.DataFrame({"x": column}))
+        schema = Schema.parse(text)
+        assert schema.labels("x")[-1] == "missing"
+        assert marker not in schema.labels("x")
+        assert schema.encode(pd.DataFrame({"x": column})).project("x").values[-1] == column.count(marker)

@@ -129,8 +129,8 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
             f"No count of the release is exact{exact}. The table says by how much a count of at least one record is "
             "typically off (half of the counts have a smaller standard error), and within which distance 95 of 100 "
             "true counts are. Large counts are few in most tables, and may be off by more: within the next distance "
-            "are 95 of 100 if each count weighs as much as it has records. Counts below the last number are mostly noise. "
-            + example
+            "are 95 of 100 if each count weighs as much as it has records. Counts below the last number are mostly "
+            f"noise. {example}"
         ),
         paragraph(
             "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "

@@ -148,6 +148,19 @@ def test_trees() -> None:
         assert sample.tables[name].rows == pytest.approx(tables[name].rows, rel=0.5)
 
 
+def test_runs_of_a_tree_have_equal_parts_of_the_budget() -> None:
+    generator = np.random.default_rng(0)
+    rows = np.repeat(np.arange(150), generator.integers(4, size=150))
+    tables = {
+        "patients": LinkedTable(random_table(150, {"sex": 2}, generator)),
+        "visits": LinkedTable(random_table(len(rows), {"kind": 3}, generator), "patients", rows, 3),
+        "notes": LinkedTable(random_table(150, {"kind": 2}, generator), "patients", np.arange(150), 1),
+    }
+    runs = fitted(LinkedDataset(tables), epsilon=20.0).results
+    assert len(runs) == 2
+    assert runs["visits"].ledger.budget == runs["notes"].ledger.budget
+
+
 def test_a_run_is_resumed_without_paying_again_and_ends_at_its_limit(tmp_path: Path) -> None:
     linked = households(SIZES, {"r": 3}, {"a": 5, "b": 2}, 4)
     mechanism = LinkedLAMP(epsilon=1.0, backend="simulation")

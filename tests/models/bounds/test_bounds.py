@@ -335,7 +335,7 @@ class TestFacts:
 
     def test_counts_below_zero(self) -> None:
         with pytest.raises(InconsistentMeasurementsError, match="impossible for counts") as caught:
-            check_facts([M.exact([8, -5], "a")], DOMAIN)
+            check_facts([M.between([8, -5], [8, -5], "a")], DOMAIN)
         assert caught.value.answers == ((0, 1),)
 
     def test_contradictions_of_single_equations_are_traced(self) -> None:

@@ -431,3 +431,9 @@ def test_a_function_is_called_a_few_hundred_times(lamp, clique):
     calls.clear()
     drawn_answers(lamp, lambda table: calls.append(table) or np.square(table.values / table.values.sum()).sum(), clique)
     assert usual < len(calls) < 1.2 * usual  # no more where tables of one cell do not tell the range
+
+
+def test_the_basis_says_whether_one_measured_clique_holds_all_attributes():
+    model = estimated(table_of(0), 0)
+    expected = {("a",): "measured", ("b", "a"): "measured", ("a", "c"): "dependence", ("a", "b", "c"): "dependence"}
+    assert {clique: model.interval(clique).basis for clique in expected} == expected
