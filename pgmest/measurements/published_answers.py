@@ -216,7 +216,7 @@ class PublishedAnswers:
         names = checked_clique(clique)
         where = f"the measurement of {names}"
         given = masked_numbers(in_code_order(values, names, query, where), f"{where}: values")
-        hidden, totals = np.ma.getmask(given), numbers(totals_in_order(of, names, query, where), f"{where}: of")
+        hidden, totals = np.ma.getmaskarray(given), numbers(totals_in_order(of, names, query, where), f"{where}: of")
         shares = np.ma.filled(given, 0) if np.any(hidden) else np.ma.getdata(given)
         shares = numbers(without_nobody(shares, totals, where), f"{where}: values")
         check_percentages(shares, totals, decimals, where)

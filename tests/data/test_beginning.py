@@ -284,7 +284,8 @@ def test_columns_of_a_sheet_without_a_name_are_named_by_their_place(tmp_path, le
     if doubts is None or left:
         assert bool(found.doubts) == (doubts is not None)
     else:
-        assert re.search(f"the header has no name for {doubts}", *found.doubts)
+        (text,) = found.doubts
+        assert re.search(f"the header has no name for {doubts}", text)
     assert names_and_rows(found.file) == (names, 20)
     text = text_of([*titles, ["" if name is None else name for name in header], *records])
     if header[-1] is not None and not titles:
