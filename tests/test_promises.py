@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 REGISTER = ROOT / "tests" / "promises.toml"
-MOST_WITHOUT_A_TEST = 6
+MOST_WITHOUT_A_TEST = 5
 """The number of promises that may lack a test. It may only fall."""
 
 PROMISES: dict[str, dict[str, str | list[str]]] = tomllib.loads(REGISTER.read_text(encoding="utf-8"))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from pgmest import Dataset
 from pgmest.errors import ArgumentError, DataError, SchemaError
 from pgmest.schema import Schema
+from pgmest.schema.unit import bounded
 
 KEY = bytes(range(16))
 COLUMNS = {"x": {"type": "integer", "min": 0, "max": 9}, "s": {"type": "categorical", "values": ["a"], "other": "b"}}
@@ -184,3 +188,12 @@ def test_parts_of_bounded_records_are_bounded():
     assert Dataset.concat([data, Dataset.from_codes(data.codes, data.domain)]).records_per_person == 3
     lazy = schema(2).encode(frame([("p", 1, "a")]).lazy())
     assert lazy.select("x").records_per_person == lazy.collect().records_per_person == 2
+
+
+@pytest.mark.parametrize("engine", ["PYSPARK", "DASK", "IBIS"])
+def test_engines_without_a_keyed_hash_are_refused(engine):
+    frame: Any = SimpleNamespace(implementation=nw.Implementation[engine])
+    with pytest.raises(
+        DataError, match=f"the rows of one person cannot be bounded in {engine.lower()}: bring the table"
+    ):
+        bounded(frame, "id", ["x"], 2, KEY)
