@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numba
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 import pgmest
@@ -88,6 +89,22 @@ def test_compiling_is_timed_once_where_kernels_compile_those_that_they_call():
     assert 0 < found <= took
     assert outer(4) == 10
     assert compiling.seconds - before == found
+
+
+def test_other_cliques_compile_nothing():
+    def marginals(sizes: dict[str, int], cliques: list[tuple[str, ...]]) -> None:
+        theta = pgmest.CliqueVector.random(pgmest.Domain(sizes), cliques, seed=0)
+        assert pgmest.marginals(theta, total=10.0)[cliques[0]].values.sum() == pytest.approx(10.0)
+
+    def chain(length: int) -> None:
+        marginals({f"n{place}": 2 for place in range(length)}, [(f"n{i}", f"n{i + 1}") for i in range(length - 1)])
+
+    marginals({"a": 2, "b": 3, "c": 4, "d": 2}, [("a", "b", "c"), ("c", "d")])
+    chain(12)
+    before = compiling.seconds
+    marginals({"x": 5, "y": 2, "z": 3, "w": 2, "v": 7}, [("x", "y", "z"), ("w", "z"), ("v",), ("w", "x")])
+    chain(31)
+    assert compiling.seconds == before
 
 
 def test_sums_in_any_order_are_compiled_only_within_their_kernel():
