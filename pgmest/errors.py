@@ -322,10 +322,6 @@ class OptionalDependencyError(PgmestError, ImportError):
         return cls(f"{feature} needs the package '{package}', which is not installed: pip install {package}.")
 
 
-class DeviceError(PgmestError, RuntimeError):
-    """A graphics processor that is missing or cannot be used."""
-
-
 class BudgetTypeError(PgmestError, TypeError):
     """Privacy budgets of different types used together; a conversion is always an explicit call."""
 

@@ -32,7 +32,7 @@ HEAVY = {
     "tqdm",
     "yaml",
 }
-DISTRIBUTIONS = {"cuda": "cuda-core", "dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """The distributions whose name differs from that of their package."""
 
 

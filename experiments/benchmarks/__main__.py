@@ -11,7 +11,6 @@ BENCHMARKS = {
     "batches": "many parameter vectors on one plan at once",
     "bulk": "all two-way and three-way marginals of a model at once",
     "cores": "the oracle on 1, 2, 4, ... threads",
-    "gpu": "the oracle on a GPU, where there is one",
     "queries": "factored queries and unmeasured marginals of a calibrated model",
     "residuals": "all pairs of many attributes, by residuals",
     "solvers": "loss against iterations and seconds",

@@ -2,7 +2,6 @@
 
 engine          chosen by                     oracle                                      ends in
 ExactEngine     oracle="exact"                belief propagation on the junction tree     Model
-DeviceEngine    oracle="gpu"                  the same on an NVIDIA GPU                   Model
 RegionEngine    oracle="convex" or "loopy"    message passing on a graph of regions       ApproximateModel
 SupportEngine   prior=<public records>        sums over the records                       SupportModel
 """
@@ -15,11 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgmest.errors import ArgumentError, ModelTooLarge, count_text, memory_text
-from pgmest.inference.device.gpu_oracle import GpuOracle
-from pgmest.inference.device.loading import load_device
-from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.structural_zeros import Rule, oracle_with_functions
-from pgmest.inference.kept_oracles import EXACT_ORACLES
 from pgmest.inference.regions.region_graph import COUNTINGS
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.inference.support.support import Support
@@ -36,7 +31,7 @@ from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.solvers.solver import Solver, State
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
-ORACLES = (*EXACT_ORACLES, *COUNTINGS)
+ORACLES = ("exact", *COUNTINGS)
 
 RUN_TOLERANCE, RUN_SWEEPS = 1e-5, 4
 """The stopping rule of message passing within one step of a solver: the largest disagreement of neighboring tables (L1,
@@ -113,7 +108,7 @@ class ExactEngine(Engine):
     max_megabytes: float | None
 
     def oracle(self, layout: Layout) -> SolverOracle:
-        return oracle_with_functions(layout, zeros=self.zeros, max_megabytes=self.max_megabytes, make=ExactOracle)
+        return oracle_with_functions(layout, zeros=self.zeros, max_megabytes=self.max_megabytes)
 
     def problem(self, terms: Terms, total: float, base: Iterable[CliqueVector]) -> Problem:
         try:
@@ -130,21 +125,6 @@ class ExactEngine(Engine):
         return solved_model(
             solved.problem, solved.state, solved.report, solved.objective, solved.measurements, solved.total_stddev
         )
-
-
-@dataclass(frozen=True)
-class DeviceEngine(ExactEngine):
-    """Belief propagation on the junction tree, on a GPU.
-
-    Raises:
-        DeviceError: there is no GPU, or a package that drives it is missing.
-    """
-
-    def __post_init__(self) -> None:
-        load_device()
-
-    def oracle(self, layout: Layout) -> SolverOracle:
-        return oracle_with_functions(layout, zeros=self.zeros, max_megabytes=self.max_megabytes, make=GpuOracle)
 
 
 @dataclass(frozen=True)
@@ -217,7 +197,6 @@ def choose_engine(
 
     Raises:
         ArgumentError: there is no such oracle, or an oracle other than "exact" was given with a support.
-        DeviceError: oracle="gpu", and there is no GPU, or a package that drives it is missing.
     """
     if support is not None:
         if oracle != "exact":
@@ -227,4 +206,4 @@ def choose_engine(
         raise ArgumentError.of("oracle", oracle, ORACLES)
     if oracle in COUNTINGS:
         return RegionEngine(oracle, max_megabytes, facts)
-    return (DeviceEngine if oracle == "gpu" else ExactEngine)(zeros, max_megabytes)
+    return ExactEngine(zeros, max_megabytes)

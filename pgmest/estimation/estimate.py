@@ -48,7 +48,7 @@ def estimate(
     domain: Domain | Mapping[str, int],
     *,
     prior: Model | CliqueVector | Factor | Dataset | None = None,
-    oracle: Literal["exact", "gpu"] = "exact",
+    oracle: Literal["exact"] = "exact",
     **options: Unpack[Options],
 ) -> Model: ...
 
@@ -90,7 +90,7 @@ def estimate(
     max_iterations: int = 5000,
     callback: Callback | None = None,
     max_megabytes: float | None = 8000,
-    oracle: Literal["exact", "gpu", "convex", "loopy"] = "exact",
+    oracle: Literal["exact", "convex", "loopy"] = "exact",
 ) -> Model | SupportModel | ApproximateModel:
     r"""Estimate the distribution over all attributes that fits the measurements best.
 
@@ -151,10 +151,9 @@ def estimate(
             limit is for all rounds together.
         callback: a function that is called after each iteration with a `Progress`; it returns True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
-        oracle: "exact"; or "gpu" for the same on an NVIDIA GPU (extra `gpu`), which pays for cliques of many cells. If
-            the junction tree is too wide (`ModelTooLarge`): "convex" for convex message passing on a graph of regions,
-            or "loopy" for loopy belief propagation. Their tables agree with each other but need not be marginals of
-            any distribution; the result is an `ApproximateModel`.
+        oracle: "exact"; or, if the junction tree is too wide (`ModelTooLarge`), "convex" for convex message passing on
+            a graph of regions, or "loopy" for loopy belief propagation. Their tables agree with each other but need
+            not be marginals of any distribution; the result is an `ApproximateModel`.
 
     Returns:
         the model, with `model.report`. Ctrl-C stops early and returns the model so far; its `status` says so.
@@ -166,7 +165,6 @@ def estimate(
             that make it wide.
         InconsistentMeasurementsError: answers without noise contradict each other; the error names some that do.
         ImpossibleModelError: the structural zeros leave no possible record.
-        DeviceError: oracle="gpu", and there is no GPU, or a package that drives it is missing.
         ArgumentError: an argument is not valid.
     """
     domain = as_domain(domain)

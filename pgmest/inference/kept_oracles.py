@@ -5,20 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
 from pgmest._base.threads import get_threads
-from pgmest.errors import ArgumentError, MeasurementError
-from pgmest.inference.device.gpu_oracle import GpuOracle
+from pgmest.errors import MeasurementError
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import CliqueVector, Layout
-
-EXACT_ORACLES = ("exact", "gpu")
-"""The oracles of exact marginals: belief propagation on the processor, and on a GPU."""
 
 _CACHED_ORACLES = 16
 _CACHED_CELLS = 1 << 26
@@ -52,9 +46,7 @@ _oracles: OrderedDict[Layout, _KeptOracle] = OrderedDict()
 _lock = threading.Lock()
 
 
-def marginals(
-    potentials: CliqueVector, total: float = 1.0, *, oracle: Literal["exact", "gpu"] = "exact"
-) -> CliqueVector:
+def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
     """Return the exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
 
     This is the MARGINAL-ORACLE of PGM. Propagation plans are cached, so that a second call on the same domain and
@@ -63,33 +55,26 @@ def marginals(
     Args:
         potentials: theta, in logs; -inf marks impossible cells.
         total: the sum of every marginal: 1 for probabilities, the number of records for counts.
-        oracle: "exact", or "gpu" for the same on an NVIDIA GPU (extra `gpu`), which suits tables of many cells.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
         ImpossibleModelError: every record has probability zero.
-        DeviceError: oracle="gpu", and no GPU or no library for it is available.
 
     >>> from pgmest.tables.domain import Domain
     >>> theta = CliqueVector.zeros(Domain({"a": 2, "b": 3}), [("a",), ("b",)])
     >>> marginals(theta, total=6)[("b",)].values
     array([2., 2., 2.])
     """
-    return marginals_and_log_partition(potentials, total, oracle=oracle)[0]
+    return marginals_and_log_partition(potentials, total)[0]
 
 
-def marginals_and_log_partition(
-    potentials: CliqueVector, total: float = 1.0, *, oracle: Literal["exact", "gpu"] = "exact"
-) -> tuple[CliqueVector, float]:
+def marginals_and_log_partition(potentials: CliqueVector, total: float = 1.0) -> tuple[CliqueVector, float]:
     """Return the marginals, as `marginals` does, and A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
-    if oracle not in EXACT_ORACLES:
-        raise ArgumentError.of("oracle", oracle, EXACT_ORACLES)
     theta = potentials.flat
     if theta.size and not np.maximum.reduce(theta) < np.inf:
         raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
     with _lock:
-        kept = _kept_gpu_oracle(potentials.layout) if oracle == "gpu" else _kept_oracle(potentials.layout)
-        mu, log_partition = kept.run(theta, total)
+        mu, log_partition = _kept_oracle(potentials.layout).run(theta, total)
         return CliqueVector.of(potentials.layout, mu), log_partition
 
 
@@ -106,9 +91,3 @@ def _kept_oracle(layout: Layout) -> _KeptOracle:
     while len(_oracles) > _CACHED_ORACLES or sum(each.cells for each in _oracles.values()) > _CACHED_CELLS:
         _oracles.popitem(last=False)
     return kept
-
-
-@lru_cache(maxsize=1)
-def _kept_gpu_oracle(layout: Layout) -> GpuOracle:
-    """Return the oracle of the cliques used last, which keeps its tables on the device."""
-    return GpuOracle(PropagationPlan.of(layout))

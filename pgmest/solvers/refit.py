@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 
 from pgmest.errors import TotalError
-from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.functional_dependencies import Collapse, CollapsedOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
@@ -89,7 +88,7 @@ class Refit:
     def of(cls, problem: Problem, objective: Objective) -> Refit:
         """Return the recipe of a problem whose oracle is exact."""
         oracle = problem.plain.oracle
-        assert isinstance(oracle, ExactOracle | CollapsedOracle | GpuOracle)
+        assert isinstance(oracle, ExactOracle | CollapsedOracle)
         collapse = oracle.collapse if isinstance(oracle, CollapsedOracle) else None
         quiet = replace(objective, stopping=replace(objective.stopping, callback=None))
         return cls(quiet, oracle.plan, collapse, problem.base)

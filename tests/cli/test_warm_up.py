@@ -21,13 +21,12 @@ for use, program in USES.items():
     exec(compile(program, use, "exec"), {})
 unused = []
 for path in PACKAGE.rglob("*.py"):
-    if "device" not in path.parts:  # its kernels need a GPU
-        source = path.read_text(encoding="utf-8")
-        kernels = re.findall(r"^@compiled\ndef (\w+)", source, re.MULTILINE)
-        kernels = [kernel for kernel in kernels if source.count(f"{kernel}(") == 1]  # others are called by kernels
-        name = ".".join(["pgmest", *path.relative_to(PACKAGE).with_suffix("").parts])
-        module = importlib.import_module(name) if kernels else None
-        unused += [f"{name}.{kernel}" for kernel in kernels if not getattr(module, kernel).signatures]
+    source = path.read_text(encoding="utf-8")
+    kernels = re.findall(r"^@compiled\ndef (\w+)", source, re.MULTILINE)
+    kernels = [kernel for kernel in kernels if source.count(f"{kernel}(") == 1]  # others are called by kernels
+    name = ".".join(["pgmest", *path.relative_to(PACKAGE).with_suffix("").parts])
+    module = importlib.import_module(name) if kernels else None
+    unused += [f"{name}.{kernel}" for kernel in kernels if not getattr(module, kernel).signatures]
 print(unused)
 """
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique
@@ -117,12 +117,12 @@ class CollapsedOracle:
     """A `MarginalOracle` of the outer cliques that runs an oracle of the inner cliques.
 
     Attributes:
-        inner: the `ExactOracle` or `GpuOracle` of the inner cliques.
+        inner: the oracle of the inner cliques.
         collapse: the substitution of cliques.
         layout: the outer cliques.
     """
 
-    def __init__(self, inner: Any, collapse: Collapse):
+    def __init__(self, inner: ExactOracle, collapse: Collapse):
         self.inner = inner
         self.collapse = collapse
         self.layout: Layout = collapse.outer

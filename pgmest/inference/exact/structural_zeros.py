@@ -6,7 +6,7 @@ substituted by the other attribute (functional_dependencies.py), if that makes t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -119,18 +119,14 @@ def collapse(layout: Layout, zeros: StructuralZeros | None) -> Collapse | None:
 
 
 def oracle_with_functions(
-    layout: Layout,
-    zeros: StructuralZeros,
-    max_megabytes: float | None = None,
-    make: Callable[[PropagationPlan], Any] = ExactOracle,
-) -> Any:
+    layout: Layout, zeros: StructuralZeros, max_megabytes: float | None = None
+) -> ExactOracle | CollapsedOracle:
     """Return the exact oracle of the cliques, with functional dependencies substituted if that saves cells.
 
     Args:
         layout: the cliques.
         zeros: the rules.
         max_megabytes: the most memory that the tables of the tree may take.
-        make: creates the oracle of a plan.
 
     Raises:
         ModelTooLarge: the tables of the tree exceed `max_megabytes`; nothing has been allocated.
@@ -139,7 +135,7 @@ def oracle_with_functions(
     found = collapse(layout, zeros)
     inner = layout if found is None else found.inner
     tree = JunctionTree.from_cliques(layout.domain, inner.cliques, max_megabytes=max_megabytes)
-    exact = make(PropagationPlan.of(inner, tree))
+    exact = ExactOracle(PropagationPlan.of(inner, tree))
     return exact if found is None else CollapsedOracle(exact, found)
 
 
