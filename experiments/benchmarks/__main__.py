@@ -8,7 +8,6 @@ import importlib
 DESCRIPTION = "Measure pgmest against mbi. Without a NAME all benchmarks run."
 BENCHMARKS = {
     "oracle": "the MARGINAL-ORACLE: new cliques, later calls, memory",
-    "batches": "many parameter vectors on one plan at once",
     "bulk": "all two-way and three-way marginals of a model at once",
     "cores": "the oracle on 1, 2, 4, ... threads",
     "queries": "factored queries and unmeasured marginals of a calibrated model",

@@ -41,7 +41,6 @@ model = pg.estimate(noisy, domain)
 USES = {
     "belief propagation": "from pgmest.inference.exact import kernel_loading\n"
     + "kernel_loading.load_kernels()\nkernel_loading.load_max_kernels()\nkernel_loading.load_wide_kernels()",
-    "many vectors": _ESTIMATE + "model.oracle.run_many(model.potentials.flat[None])",
     "linked tables": "import numpy as np\nimport pandas as pd\nimport pgmest as pg\n"
     + "whole = {'type': 'integer', 'min': 0, 'max': 3}\n"
     + "homes, people = ({'columns': {'n': whole}, 'key': 'id'} for _ in 'hp')\n"
@@ -84,7 +83,6 @@ USES = {
     + "ContractedSweeps.of(theta.layout, tree).run(theta.flat, 1.0, np.empty(theta.layout.cells))\n"
     + "from pgmest.inference.exact import kernel_loading\n"
     + "kernel_loading.load_contraction_kernels(together=True)\n"
-    + "kernel_loading.load_many_contraction_kernels()\n"
     + "kernel_loading.load_max_contraction_kernels()",
     "many marginals of a large table": "import numpy as np\nfrom pgmest.data.counting import count_tables\n"
     + "for kind in (np.uint8, np.uint16):\n"
@@ -112,7 +110,7 @@ USES = {
 """The uses of pgmest that compile kernels, with a program for each."""
 
 GROUPS = (
-    ("belief propagation", "many vectors", "error bars", "questions"),
+    ("belief propagation", "error bars", "questions"),
     ("contraction",),
     ("LAMP", "records", "junction trees"),
 )

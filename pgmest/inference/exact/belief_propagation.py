@@ -12,17 +12,12 @@ from typing import Protocol
 import numpy as np
 
 from pgmest._base.threads import get_threads
-from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
+from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from pgmest.inference.exact.contraction_plan import ContractionPlan
-from pgmest.inference.exact.kernel_loading import (
-    load_covariance_kernels,
-    load_kernels,
-    load_many_kernels,
-)
+from pgmest.inference.exact.kernel_loading import load_covariance_kernels
 from pgmest.inference.exact.kernel_sweeps import KernelSweeps
-from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.outputs import checked_output
 from pgmest.tables.clique_vector import Layout
@@ -82,7 +77,6 @@ class ExactOracle:
         self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
         self._settled = True  # whether the workspace holds the messages of the last run
         self._theta = self._mu = np.empty(0)  # of the last run
-        self._many: ManyRuns | None = None
 
     def _faster_contraction(self) -> ContractedSweeps | None:
         """Return the sweeps by contraction if they are expected to be faster than the kernels."""
@@ -123,77 +117,6 @@ class ExactOracle:
             )
         self._sweeps.downward(theta, mu, total)
         return mu, log_partition
-
-    def run_many(
-        self, thetas: np.ndarray, total: float | np.ndarray = 1.0, out: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the marginals and the log-partition function of each of many parameter vectors, as `run` does.
-
-        The threads of the oracle share the vectors (many_runs.py). Afterwards `covariance` and `clique_table` need
-        another `run`.
-
-        Args:
-            thetas: potentials, shape (vectors, cells), contiguous float64.
-            total: the sum of the marginals: one number, or one for each vector.
-            out: the array for the marginals, of the shape of `thetas` and other than `thetas`.
-
-        Returns:
-            marginals of shape (vectors, cells), and log-partition functions of shape (vectors,).
-
-        Raises:
-            MeasurementError: a potential is NaN or +inf; the error names the vector and is raised before any run.
-            ImpossibleModelError: for one of the vectors no record has a finite total potential; names the vector.
-            ShapeError: an array has another shape or type.
-        """
-        thetas = self._rows(thetas, "thetas")
-        if np.shape(total) not in ((), (len(thetas),)):
-            raise ShapeError.of("total", f"() or ({len(thetas)},)", np.shape(total), "Give one total for each vector.")
-        totals = np.array(np.broadcast_to(np.asarray(total, dtype=np.float64), len(thetas)))
-        if thetas.size and not thetas.max() < np.inf:
-            position = int(np.flatnonzero(~(thetas.max(axis=1) < np.inf))[0])
-            raise MeasurementError(f"vector {position} of potentials holds NaN or +inf; give finite values or -inf.")
-        mus = np.empty(thetas.shape) if out is None else out
-        if out is not None and (out.shape != thetas.shape or out.dtype != np.float64 or not out.flags.c_contiguous):
-            raise ShapeError.of("out", f"{thetas.shape} of contiguous float64", f"{out.shape} of {out.dtype}")
-        self.calls += len(thetas)
-        logs = np.empty(len(thetas))
-        self.release()
-        if self.contracted is not None or not fits(self.plan, self.threads):
-            self._run_each(thetas, totals, mus, logs)
-        elif len(thetas):
-            self._many_runs(len(thetas)).run(thetas, totals, mus, logs)
-        impossible = np.flatnonzero(~np.isfinite(logs))
-        if len(impossible):
-            raise ImpossibleModelError(
-                f"the log-partition function of vector {impossible[0]} is {logs[impossible[0]]}: every record has some "
-                f"potential of -inf, as with {len(impossible)} of {len(logs)} vectors. Check the structural zeros."
-            )
-        return mus, logs
-
-    def _run_each(self, thetas: np.ndarray, totals: np.ndarray, mus: np.ndarray, logs: np.ndarray) -> None:
-        logs[:] = np.nan
-        if self.contracted is not None and len(thetas):
-            self.contracted.run_many(thetas, totals, mus, logs, self.threads)
-        for k in np.flatnonzero(np.isnan(logs)):
-            theta, mu, total = thetas[k], mus[k], float(totals[k])
-            found = None if self.contracted is None else self.contracted.run(theta, total, mu)
-            logs[k] = self._sweeps.upward(theta, mu) if found is None else found
-            if found is None and np.isfinite(logs[k]):
-                self._sweeps.downward(theta, mu, total)
-
-    def _many_runs(self, vectors: int) -> ManyRuns:
-        load_many_kernels()
-        count = interleaved(self.plan, vectors, self.threads)
-        if self._many is None or self._many.count != count:
-            self._many = ManyRuns(self.plan, load_kernels(), count, self.threads)
-        return self._many
-
-    def _rows(self, thetas: np.ndarray, name: str) -> np.ndarray:
-        if thetas.ndim != 2 or thetas.shape[1] != self.layout.cells or thetas.dtype != np.float64:
-            raise ShapeError.of(name, f"(vectors, {self.layout.cells}) of float64", f"{thetas.shape} of {thetas.dtype}")
-        view = np.ascontiguousarray(thetas).view()
-        view.flags.writeable = False
-        return view
 
     def _settle(self) -> None:
         """Repeat a run by contraction with the kernels, which leave their messages in the workspace."""

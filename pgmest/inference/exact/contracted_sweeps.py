@@ -24,7 +24,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +39,6 @@ from pgmest.inference.exact.contraction_arrays import ONE_CELL
 from pgmest.inference.exact.contraction_plan import ContractionPlan
 from pgmest.inference.exact.kernel_loading import (
     load_contraction_kernels,
-    load_many_contraction_kernels,
     load_max_contraction_kernels,
 )
 from pgmest.tables.clique_vector import Layout
@@ -51,9 +49,6 @@ it, all lost terms together are below exp(-100)."""
 
 SHARED_OPERATIONS = 1 << 19
 """The least number of multiplications per part when threads share a matrix product."""
-
-WAKING = 2e5
-"""The nanoseconds of work per thread above which waking another thread pays off."""
 
 
 @dataclass(frozen=True)
@@ -183,29 +178,6 @@ class ContractedSweeps:
         kernels, theta, work = load_max_contraction_kernels(), _read_only(theta), self._workspace.cells
         work[ONE_CELL] = 0.0  # the logarithm of the constant 1
         return lambda low, high, team: kernels.upward_max(*self._tables, low, high, theta, work, team)
-
-    def run_many(
-        self, thetas: np.ndarray, totals: np.ndarray, outs: np.ndarray, logs: np.ndarray, threads: int
-    ) -> None:
-        """Run each row of `thetas`, and write its log-partition function to `logs`; each thread runs some rows alone.
-
-        The entry of `logs` is unchanged for rows that linear numbers cannot represent.
-        """
-        from pgmest._base.blas_kernels import gemm_address
-        from pgmest._base.team_kernels import alone
-
-        kernel, blas, plan = load_many_contraction_kernels().run_rows, gemm_address(np.dtype(np.float64)), self.plan
-        threads = max(1, min(threads, len(thetas), int(len(thetas) * plan.nanoseconds / WAKING)))
-        check_room("the workspaces of many runs", threads * plan.cells)
-        arrays, limits = (_read_only(thetas), totals, outs, logs), (SMALLEST_SUM, plan.log_free, alone())
-
-        def task(begin: int, end: int) -> partial:
-            work, scales = np.zeros(plan.cells), np.ones(plan.scales)
-            work[ONE_CELL] = 1.0
-            return partial(kernel, blas, *self._tables, begin, end, *arrays, work, scales, *limits)
-
-        cuts = np.linspace(0, len(thetas), threads + 1).astype(int).tolist()
-        run_together(task(*some) for some in pairwise(cuts))
 
     @cached_property
     def _scales(self) -> np.ndarray:

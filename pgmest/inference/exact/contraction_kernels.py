@@ -294,15 +294,6 @@ def both_sweeps(blas, steps, sides, maps, theta, mu, work, scales, smallest, tot
 
 
 @compiled
-def run_rows(blas, steps, sides, maps, begin, end, thetas, totals, mus, logs, work, scales, smallest, log_free, team):
-    """Run both sweeps for parameter vectors begin, ..., end - 1; leave `logs` unchanged for refused vectors."""
-    for k in range(begin, end):
-        found = both_sweeps(blas, steps, sides, maps, thetas[k], mus[k], work, scales, smallest, totals[k], team)
-        if not math.isnan(found):
-            logs[k] = log_free + found
-
-
-@compiled
 def assist(blas, steps, sides, maps, work, team):
     """Help another thread with its matrix products, in the sum-product or the max-product."""
     help_with_matrices(blas, steps, sides, maps, work, team)

@@ -123,19 +123,6 @@ def load_covariance_kernels() -> ModuleType:
     return kernels
 
 
-@cache
-def load_many_kernels() -> None:
-    """Load the kernels for runs of many vectors."""
-    with compile_notice():
-        kernels, t = load_kernels(), _Tiny()
-        thetas, (mus, columns, marginals) = np.zeros((1, 2)), np.zeros((3, 1, 2))
-        thetas.flags.writeable = False
-        roots = np.zeros(1, dtype=np.int64)
-        rows = (*t.tables, roots, 0, 1, thetas, np.ones(1), mus, np.ones(1))
-        kernels.run_rows(*rows, t.arena, t.buffer)
-        kernels.run_batches(*rows, columns.reshape(2, 1), marginals.reshape(2, 1), t.arena, t.buffer)
-
-
 def _contraction_tables() -> tuple[np.ndarray, ...]:
     """Return the arrays of a contraction without steps."""
     shapes = (0, f.N_STEP), (0, f.N_SIDE), 1
@@ -158,20 +145,6 @@ def load_contraction_kernels(together: bool) -> ModuleType:
             kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0, alone())
             kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0, alone())
             kernels.assist(*tables, work, alone())
-    return kernels
-
-
-@cache
-def load_many_contraction_kernels() -> ModuleType:
-    """Return the kernels of sweeps by contraction, with the one for many vectors in one call."""
-    with compile_notice():
-        from pgmest._base.team_kernels import alone
-
-        kernels = load_contraction_kernels(together=False)
-        thetas, mus = np.zeros((2, 0, 1))
-        thetas.flags.writeable = False
-        rows = 0, 0, thetas, np.ones(1), mus, np.ones(1)
-        kernels.run_rows(0, *_contraction_tables(), *rows, np.ones(1), np.ones(1), 0.0, 0.0, alone())
     return kernels
 
 

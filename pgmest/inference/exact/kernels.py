@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest._base.compiled import compiled, inlined
+from pgmest._base.compiled import compiled
 from pgmest._base.elementary_kernels import log
 from pgmest.inference.exact.node_row_kernels import (
     arena_start,
@@ -163,7 +163,7 @@ def weigh(nodes, i, arena, total):
     n = nodes[i, SEPARATOR]
     marginal = arena[nodes[i, MARGINAL] : nodes[i, MARGINAL] + n]
     if nodes[i, PARENT] < 0:
-        set_all(marginal, total)  # a single entry, or one for each parameter vector of a batch
+        set_all(marginal, total)  # of a single entry
     weight = arena[nodes[i, WEIGHT] : nodes[i, WEIGHT] + n]
     multiply(weight, weight, marginal)
 
@@ -195,63 +195,3 @@ def downward(nodes, children, maps, low, high, theta, mu, arena, buffer, total):
         else:
             weigh(nodes, i, arena, total)
             clique_spread(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, mu, arena, 0, buffer)
-
-
-# -- many parameter vectors -------------------------------------------------------------------------------------------
-
-
-@compiled
-def run_rows(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, arena, buffer):
-    """Compute the marginals and the log-partition functions of rows [begin, end) of `thetas`, one after the other."""
-    for k in range(begin, end):
-        upward(nodes, children, maps, 0, nodes.shape[0], thetas[k], mus[k], arena, buffer)
-        logs[k] = 0.0
-        for r in roots:
-            logs[k] += arena[nodes[r, MESSAGE]]
-        if np.isfinite(logs[k]):
-            downward(nodes, children, maps, 0, nodes.shape[0], thetas[k], mus[k], arena, buffer, totals[k])
-
-
-_TILE = 8  # cells of one cache line
-
-
-@inlined
-def _interleave(thetas, begin, end, columns):
-    """Set columns[cell, k] to thetas[begin + k, cell]; repeat the last row if there are fewer rows than columns.
-
-    Cells are copied in tiles of a cache line, so that neither array is read or written with large strides only.
-    """
-    cells, count = columns.shape
-    for start in range(0, cells, _TILE):
-        for k in range(count):
-            row = thetas[min(begin + k, end - 1)]
-            for cell in range(start, min(start + _TILE, cells)):
-                columns[cell, k] = row[cell]
-
-
-@inlined
-def _separate(columns, begin, end, totals, mus):
-    """Set mus[begin + k, cell] to totals[begin + k] * columns[cell, k]."""
-    cells = columns.shape[0]
-    for start in range(0, cells, _TILE):
-        for k in range(end - begin):
-            row, total = mus[begin + k], totals[begin + k]
-            for cell in range(start, min(start + _TILE, cells)):
-                row[cell] = columns[cell, k] * total
-
-
-@compiled
-def run_batches(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, columns, marginals, arena, buffer):
-    """Do the same as `run_rows` on a plan for `columns.shape[1]` vectors at once (PropagationPlan.batched)."""
-    count, n = columns.shape[1], nodes.shape[0]
-    for low in range(begin, end, count):
-        high = min(low + count, end)
-        _interleave(thetas, low, high, columns)
-        flat, mu = columns.reshape(columns.size), marginals.reshape(marginals.size)
-        upward(nodes, children, maps, 0, n, flat, mu, arena, buffer)
-        for k in range(low, high):
-            logs[k] = 0.0
-            for r in roots:
-                logs[k] += arena[nodes[r, MESSAGE] + k - low]
-        downward(nodes, children, maps, 0, n, flat, mu, arena, buffer, 1.0)
-        _separate(marginals, low, high, totals, mus)

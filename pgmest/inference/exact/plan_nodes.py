@@ -45,7 +45,6 @@ class PlacedNodes:
     Args:
         layout: the measured cliques.
         tree: the junction tree that holds them.
-        batch: the attribute whose values are the vectors of a batch, if any.
 
     Attributes:
         nodes: the nodes, parents first.
@@ -55,9 +54,8 @@ class PlacedNodes:
         ArgumentError: no clique of the tree holds a measured clique.
     """
 
-    def __init__(self, layout: Layout, tree: JunctionTree, batch: str | None = None):
+    def __init__(self, layout: Layout, tree: JunctionTree):
         self.layout = layout
-        self.batch = batch
         self.tree = tree
         self.domain: Domain = layout.domain
         self.sizes: dict[str, int] = dict(layout.domain.items())
@@ -75,7 +73,7 @@ class PlacedNodes:
         for index, under in self.rooted(hosted):
             clique = self.tree.cliques[index]
             parent = upper_node[index]
-            above = self.nodes[parent].axes if parent >= 0 else (self.batch,)
+            above = self.nodes[parent].axes if parent >= 0 else ()
             separator = tuple(name for name in clique if name in above)
             me = self.add(PlanNode(clique, separator, parent))
             self.clique_nodes[index] = me
@@ -165,7 +163,7 @@ class PlacedNodes:
                 continue
             if n_s >= wanted and set(clique[len(clique) - len(separator) :]) == separator:
                 return position, False
-            if n_r >= wanted and set(clique[: len(separator)]) == separator and self.batch is None:
+            if n_r >= wanted and set(clique[: len(separator)]) == separator:
                 return position, True
         return None
 
@@ -179,9 +177,9 @@ class PlacedNodes:
             node.separator = tuple(name for name in node.axes if name in separator)
             return
         r = sorted((name for name in node.axes if name not in separator), key=self.sizes.__getitem__)
-        s = sorted(separator, key=lambda name: (name == self.batch, self.sizes[name], name))
+        s = sorted(separator, key=lambda name: (self.sizes[name], name))
         n_r, n_s = self.cells(r), self.cells(s)
-        last = self.batch is not None or n_s >= 2 * VECTOR_CELLS or (n_s >= n_r and n_s > 1)
+        last = n_s >= 2 * VECTOR_CELLS or (n_s >= n_r and n_s > 1)
         node.separator_first = not last
         node.axes = tuple(s + r) if node.separator_first else tuple(r + s)
         node.separator = tuple(s)

@@ -23,7 +23,7 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.plan_nodes import PlacedNodes, PlanNode
 from pgmest.tables.clique_vector import Layout
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Clique
 
 MapAxes = tuple[tuple[int, int], ...]
 """The axes of an index map: the size of each, and its stride in the other table."""
@@ -57,7 +57,6 @@ class PropagationPlan:
         messages, marginals: the cells of these two sections of the arena, which has three and two copies of them.
         scratch: the start of the row buffers.
         row: the length of a row buffer.
-        batch: the number of parameter vectors of a run, which are the last axis of all tables.
     """
 
     layout: Layout
@@ -72,7 +71,6 @@ class PropagationPlan:
     marginals: int
     scratch: int
     row: int
-    batch: int = 1
 
     @cached_property
     def maps(self) -> np.ndarray:
@@ -91,28 +89,6 @@ class PropagationPlan:
         tree = JunctionTree.from_cliques(layout.domain, layout.cliques) if tree is None else tree
         check_room("the junction tree", tree.total_cells)
         return _Compiler(layout, tree).compile()
-
-    def batched(self, count: int) -> PropagationPlan:
-        """Return the plan that runs `count` parameter vectors at once.
-
-        The kernels see the vectors as the values of one more attribute, which is in every clique and every separator,
-        including those of roots, and is the last axis of every table. Potentials and marginals have shape
-        (cells, count). So rows have at least `count` cells even for small cliques.
-
-        Raises:
-            ModelTooLarge: this machine cannot hold the tables.
-        """
-        name = "batch"
-        while name in self.layout.domain:
-            name += "_"
-        domain = Domain({**self.layout.domain, name: count})
-        tree = self.tree
-        cliques = tuple((*clique, name) for clique in tree.cliques)
-        measured = tuple((*clique, name) for clique in tree.measured)
-        widened = JunctionTree(domain, measured, cliques, tree.parents, (*tree.elimination_order, name))
-        check_room("the junction tree", widened.total_cells)
-        layout = Layout(domain, tuple((*clique, name) for clique in self.layout.cliques))
-        return _Compiler(layout, widened, name).compile()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickle or a copy with read-only arrays: the kernels would be compiled again for others."""
@@ -136,12 +112,11 @@ def index_map(axes: MapAxes) -> np.ndarray:
 class _Compiler:
     """Compiles a plan of placed nodes in steps, each of which fills in more of their fields."""
 
-    def __init__(self, layout: Layout, tree: JunctionTree, batch: str | None = None):
+    def __init__(self, layout: Layout, tree: JunctionTree):
         self.layout = layout
-        self.batch = batch  # the attribute whose values are the vectors of a batch
         self.tree = tree
         self.sizes = dict(layout.domain.items())
-        placed = PlacedNodes(layout, tree, batch)
+        placed = PlacedNodes(layout, tree)
         self.nodes: list[PlanNode] = placed.nodes
         self.clique_nodes: list[int] = placed.clique_nodes
         self.maps_length = 0
@@ -252,7 +227,6 @@ class _Compiler:
             marginals=marginals,
             scratch=arena,
             row=longest,
-            batch=1 if self.batch is None else self.sizes[self.batch],
         )
 
     def grouped(self, node: PlanNode) -> list[int]:

@@ -131,7 +131,7 @@ def test_many_vectors_that_drifted_apart_are_right():
         oracle = ExactOracle(problem.plan(), threads=1)
     assert oracle.contracted is not None
     thetas = np.stack([drifted(problem, by, seed) for seed, by in enumerate((0.0, 900.0, 800.0, 700.0, 600.0, 1e3))])
-    mus, logs = oracle.run_many(thetas)
+    mus, logs = zip(*(oracle.run(theta) for theta in thetas), strict=True)
     for mu, log_partition in zip(mus, logs, strict=True):
         assert np.allclose(mu, mus[0], rtol=0, atol=1e-10)
         assert log_partition == pytest.approx(logs[0], abs=1e-9)

@@ -260,19 +260,6 @@ def test_subtrees_are_shared_between_threads(threads, monkeypatch):
         assert np.allclose(mu, best, rtol=1e-12, atol=1e-12)
 
 
-def test_many_vectors_are_run_by_several_threads_and_what_is_refused_is_left():
-    problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
-    sweeps = ContractedSweeps.of(problem.layout, problem.plan().tree)
-    thetas = np.stack([problem.theta * scale for scale in (1.0, 0.5, 2.0, np.nan, 0.0)])
-    mus, logs, totals = np.empty(thetas.shape), np.full(5, np.nan), np.arange(1.0, 6.0)
-    sweeps.run_many(thetas, totals, mus, logs, 2)
-    assert np.isnan(logs).tolist() == [False, False, False, True, False]
-    for k in (0, 1, 2, 4):
-        mu = np.empty(problem.layout.cells)
-        assert logs[k] == sweeps.run(thetas[k], totals[k], mu)
-        assert np.array_equal(mu, mus[k])
-
-
 @quick
 @given(magnitude=st.sampled_from([1.0, 50.0, 300.0, 1e4]), seed=st.integers(0, 1000), zeros=st.sampled_from([0.0, 0.3]))
 def test_the_oracle_is_right_at_every_magnitude(magnitude, seed, zeros):
