@@ -2,7 +2,7 @@
 
 engine          chosen by                     oracle                                      ends in
 ExactEngine     oracle="exact"                belief propagation on the junction tree     Model
-RegionEngine    oracle="convex" or "loopy"    message passing on a graph of regions       ApproximateModel
+RegionEngine    oracle="convex"               message passing on a graph of regions       ApproximateModel
 SupportEngine   prior=<public records>        sums over the records                       SupportModel
 """
 
@@ -15,7 +15,6 @@ from typing import Any
 
 from pgmest.errors import ArgumentError, ModelTooLarge, count_text, memory_text
 from pgmest.inference.exact.structural_zeros import Rule, oracle_with_functions
-from pgmest.inference.regions.region_graph import COUNTINGS
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
@@ -31,7 +30,7 @@ from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.solvers.solver import Solver, State
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
-ORACLES = ("exact", *COUNTINGS)
+ORACLES = ("exact", "convex")
 
 RUN_TOLERANCE, RUN_SWEEPS = 1e-5, 4
 """The stopping rule of message passing within one step of a solver: the largest disagreement of neighboring tables (L1,
@@ -116,9 +115,7 @@ class ExactEngine(Engine):
         except ModelTooLarge as error:
             if "oracle=" in str(error):  # the message already names another oracle
                 raise
-            offer = (
-                'Or keep tables that agree, without a joint distribution: oracle="convex", or "loopy" (guide wide.md).'
-            )
+            offer = 'Or keep tables that agree, without a joint distribution: oracle="convex" (guide wide.md).'
             raise ModelTooLarge(f"{error}\n{offer}") from None
 
     def model(self, solved: Solved) -> Model:
@@ -132,36 +129,33 @@ class RegionEngine(Engine):
     """Message passing on a graph of regions, for cliques whose junction tree is too wide.
 
     Attributes:
-        counting: "convex" or "loopy".
         max_megabytes: the largest size of the regions' tables; None for no limit.
         facts: whether the tables must meet facts.
     """
 
-    counting: str
     max_megabytes: float | None
-
     facts: bool = False
 
     def oracle(self, layout: Layout) -> RegionOracle:
         exactness = (FACTS_TOLERANCE, FACTS_SWEEPS) if self.facts else (RUN_TOLERANCE, RUN_SWEEPS)
-        oracle = RegionOracle(layout, self.counting, *exactness)
+        oracle = RegionOracle(layout, *exactness)
         size = 8 * HELD_COPIES * oracle.graph.cells
         if self.max_megabytes is not None and size > self.max_megabytes * 1e6:
             raise ModelTooLarge(
-                f'oracle="{self.counting}" needs about {memory_text(size)} for the tables of '
+                f'oracle="convex" needs about {memory_text(size)} for the tables of '
                 f"{count_text(len(oracle.graph.outer))} measured cliques, more than "
                 f"max_megabytes={self.max_megabytes:g}. Measure smaller cliques, or raise max_megabytes."
             )
         return oracle
 
     def solver(self, problem: Problem, method: str | Solver[Any], chosen: Solver[Any]) -> Solver[Any]:
-        return region_solver(problem, method, self.counting)
+        return region_solver(problem, method)
 
     def model(self, solved: Solved) -> ApproximateModel:
         problem, oracle = solved.problem, solved.problem.plain.oracle
         assert isinstance(oracle, RegionOracle)
         tables = CliqueVector.of(problem.layout, solved.state.p * problem.total)
-        report = ApproximateReport.of(solved.report, self.counting, oracle.inconsistency)
+        report = ApproximateReport.of(solved.report, oracle.inconsistency)
         return ApproximateModel(tables, problem.total, report, solved.total_stddev, solved.measurements)
 
 
@@ -204,6 +198,4 @@ def choose_engine(
         return SupportEngine(support)
     if oracle not in ORACLES:
         raise ArgumentError.of("oracle", oracle, ORACLES)
-    if oracle in COUNTINGS:
-        return RegionEngine(oracle, max_megabytes, facts)
-    return ExactEngine(zeros, max_megabytes)
+    return RegionEngine(max_megabytes, facts) if oracle == "convex" else ExactEngine(zeros, max_megabytes)

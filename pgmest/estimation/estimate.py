@@ -59,7 +59,7 @@ def estimate(
     domain: Domain | Mapping[str, int],
     *,
     prior: Model | CliqueVector | Factor | Dataset | None = None,
-    oracle: Literal["convex", "loopy"],
+    oracle: Literal["convex"],
     **options: Unpack[Options],
 ) -> ApproximateModel: ...
 
@@ -90,7 +90,7 @@ def estimate(
     max_iterations: int = 5000,
     callback: Callback | None = None,
     max_megabytes: float | None = 8000,
-    oracle: Literal["exact", "convex", "loopy"] = "exact",
+    oracle: Literal["exact", "convex"] = "exact",
 ) -> Model | SupportModel | ApproximateModel:
     r"""Estimate the distribution over all attributes that fits the measurements best.
 
@@ -152,8 +152,8 @@ def estimate(
         callback: a function that is called after each iteration with a `Progress`; it returns True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
         oracle: "exact"; or, if the junction tree is too wide (`ModelTooLarge`), "convex" for convex message passing on
-            a graph of regions, or "loopy" for loopy belief propagation. Their tables agree with each other but need
-            not be marginals of any distribution; the result is an `ApproximateModel`.
+            a graph of regions. Its tables agree with each other but need not be marginals of any distribution; the
+            result is an `ApproximateModel`.
 
     Returns:
         the model, with `model.report`. Ctrl-C stops early and returns the model so far; its `status` says so.

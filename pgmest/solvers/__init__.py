@@ -13,7 +13,6 @@ any other convex loss                                    `UniversalAccelerated`
 with prior_weight: a smooth loss, absolute residuals     the first two, with a penalty of relative entropy
 oracle="convex": least squares of whole marginals        `LocalLeastSquares`
 oracle="convex": any other loss or query                 the same solver as with the exact oracle
-oracle="loopy", whose free energy need not be convex     `MirrorDescent`, which compares losses only
 =======================================================  ========================================================
 
 The other solvers are chosen by name only: `MirrorDescent` (PGM Algorithm 1), `DualAveraging` (PGM Algorithm 2), `LBFGS`

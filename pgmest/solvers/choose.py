@@ -77,15 +77,12 @@ def penalized_solver(problem: Problem, prior_weight: float) -> Solver[Any]:
     return AcceleratedSmoothing(penalty=penalty, name="penalized smoothing")
 
 
-def region_solver(problem: Problem, method: str | Solver[Any], oracle: str) -> Solver[Any]:
-    """Return the solver for the approximate oracles "convex" and "loopy".
+def region_solver(problem: Problem, method: str | Solver[Any]) -> Solver[Any]:
+    """Return the solver for the approximate oracle, "convex".
 
     Raises:
         ArgumentError: `method` is not the name of a solver.
     """
-    if isinstance(method, str) and method == "auto":
-        if oracle == "loopy":
-            return MirrorDescent()
-        if LocalLeastSquares.fits(problem):
-            return LocalLeastSquares()
+    if isinstance(method, str) and method == "auto" and LocalLeastSquares.fits(problem):
+        return LocalLeastSquares()
     return choose_solver(method, problem.loss)

@@ -107,7 +107,7 @@ class ApproximateReport(EstimationReport):
     `gap` bounds the distance of the loss from its minimum over the local polytope, which is at most the exact optimum.
 
     Attributes:
-        oracle: "convex" or "loopy".
+        oracle: the name of the oracle, "convex".
         inconsistency: the largest L1 distance between the marginals of two tables on shared attributes, summing to 1.
     """
 
@@ -115,10 +115,10 @@ class ApproximateReport(EstimationReport):
     inconsistency: float = 0.0
 
     @classmethod
-    def of(cls, report: EstimationReport, oracle: str, inconsistency: float) -> ApproximateReport:
-        """Return a solver's report with the name of the oracle and the inconsistency of its last result."""
+    def of(cls, report: EstimationReport, inconsistency: float) -> ApproximateReport:
+        """Return a solver's report with the inconsistency of the last result."""
         values = {field.name: getattr(report, field.name) for field in fields(report)}
-        return cls(**values, oracle=oracle, inconsistency=inconsistency)
+        return cls(**values, inconsistency=inconsistency)
 
     def __str__(self) -> str:
         lines = super().__str__().replace("of the optimum (", "of the relaxed optimum (")

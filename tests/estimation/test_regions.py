@@ -93,11 +93,11 @@ def test_the_bound_holds_for_distributions_too():
     assert model.report.loss - model.report.gap <= exact * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"method": "accelerated"}, {"oracle": "loopy"}, {"loss": "l1"}])
+@pytest.mark.parametrize("arguments", [{}, {"method": "accelerated"}, {"loss": "l1"}])
 def test_a_tree_gives_what_exact_estimation_gives(arguments):
     data, measurements = noisy(TREE)
-    chosen = {"oracle": "convex", **arguments}
-    model = pg.estimate(measurements, data.domain, total=400, tolerance=1e-5, max_iterations=3000, **chosen)
+    chosen = {"oracle": "convex", "tolerance": 1e-5, "max_iterations": 3000, **arguments}
+    model = pg.estimate(measurements, data.domain, total=400, **chosen)
     exact = pg.estimate(measurements, data.domain, total=400, tolerance=1e-5, loss=chosen.get("loss", "l2"))
     assert model.report.loss == pytest.approx(exact.report.loss, rel=2e-2, abs=0.05)
     if arguments.get("loss") != "l1":
@@ -105,13 +105,12 @@ def test_a_tree_gives_what_exact_estimation_gives(arguments):
             np.testing.assert_allclose(model.project(clique).values, exact.project(clique).values, atol=0.5)
 
 
-@pytest.mark.parametrize("oracle", ["convex", "loopy"])
-def test_queries_and_other_losses_go_through_message_passing(oracle):
+def test_queries_and_other_losses_go_through_message_passing():
     data, measurements = noisy(CYCLE)
     prefix = pg.queries.prefix(4)
     measurements.append(pg.LinearMeasurement(prefix.apply(data.project(("c",)).values), ("c",), 1.0, prefix))
-    model = pg.estimate(measurements, data.domain, total=400, oracle=oracle, loss="huber", max_iterations=300)
-    assert model.report.method in ("accelerated", "mirror_descent")
+    model = pg.estimate(measurements, data.domain, total=400, oracle="convex", loss="huber", max_iterations=300)
+    assert model.report.method == "accelerated"
     assert model.inconsistency < 1e-2
     for clique in CYCLE:
         np.testing.assert_allclose(model.project(clique).values, data.project(clique).values, atol=12)

@@ -124,8 +124,7 @@ def test_facts_hold_beside_every_loss(loss):
     assert model.report.converged
 
 
-@pytest.mark.parametrize("oracle", ["convex", "loopy"])
-def test_facts_hold_on_graphs_of_regions(oracle):
+def test_facts_hold_on_graphs_of_regions():
     rng = np.random.default_rng(1)
     truth = pg.Factor(pg.Domain({"a": 3, "b": 3, "c": 3}), rng.poisson(30, (3, 3, 3)).astype(float))
     noisy = [
@@ -133,7 +132,7 @@ def test_facts_hold_on_graphs_of_regions(oracle):
         for c in (("a", "b"), ("b", "c"), ("a", "c"))
     ]
     facts = [exact(truth.project("a").values, "a"), exact(truth.project("c").values, "c")]
-    model = pg.estimate([*noisy, *facts], truth.domain, oracle=oracle)
+    model = pg.estimate([*noisy, *facts], truth.domain, oracle="convex")
     assert violation(model, facts) <= HELD
 
 

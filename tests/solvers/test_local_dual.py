@@ -28,7 +28,7 @@ def problem(cliques, sizes, seed, varied):
         stddev = rng.uniform(1.0, 4.0, int(np.prod(shape))) if varied else rng.uniform(1.0, 4.0)
         measurements.append(pg.LinearMeasurement(rng.normal(5.0, 9.0, shape), clique, stddev))
     loss = make_loss("l2", measurements, domain).of_fractions(40.0)
-    oracle = RegionOracle(Layout.of(domain, loss.cliques), "convex")
+    oracle = RegionOracle(Layout.of(domain, loss.cliques))
     assert isinstance(loss, WeightedSquares)
     return LocalDual(oracle.tables, loss), loss, oracle.tables
 

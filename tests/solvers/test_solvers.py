@@ -56,14 +56,14 @@ def test_potentials_and_marginals_belong_together_at_every_step(name):
 def test_so_do_those_of_tables_that_agree(cliques):
     """The tables of the local polytope are the pseudo-marginals of their potentials once they agree."""
     measured = noisy(DOMAIN, cliques, np.random.default_rng(1), 3.0)
-    problem = Problem.of(L2Loss(measured, DOMAIN), 100.0, oracle=lambda layout: RegionOracle(layout, "convex"))
+    problem = Problem.of(L2Loss(measured, DOMAIN), 100.0, oracle=lambda layout: RegionOracle(layout))
     solver = LocalLeastSquares()
     state = solver.start(problem, problem.base.copy())
     for _ in range(300):
         state = solver.step(problem, state)
         if state.status is not None:
             break
-    p, log_partition = RegionOracle(problem.layout, "convex", 1e-10, 4000).run(state.theta)
+    p, log_partition = RegionOracle(problem.layout, 1e-10, 4000).run(state.theta)
     assert state.point.inconsistency < 1e-5
     np.testing.assert_allclose(p, state.p, atol=1e-3)
     assert log_partition == pytest.approx(state.log_partition, abs=1e-3)

@@ -89,7 +89,7 @@ def test_what_is_no_report_is_refused(change, said):
 
 def test_an_approximate_report_has_what_the_solver_said():
     report = EstimationReport("local_least_squares", 1.0, 0.1, 0.01, 3, 4, 0.5, Status.ITERATIONS, "why")
-    approximate = ApproximateReport.of(report, "convex", 0.25)
+    approximate = ApproximateReport.of(report, 0.25)
     assert (approximate.status, approximate.message, approximate.inconsistency) == (Status.ITERATIONS, "why", 0.25)
     assert "not converged" in str(approximate)
     assert "relaxed optimum" in str(approximate)

@@ -14,12 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain
-
-COUNTINGS = ("convex", "loopy")
 
 VALID_WEIGHT = 30.0
 """The weight, in the least squares for counting numbers, of counting each attribute once against closeness to
@@ -34,16 +31,13 @@ class RegionGraph:
     """Two layers of regions, with attributes in domain order.
 
     >>> domain = Domain({"a": 2, "b": 2, "c": 2})
-    >>> graph = RegionGraph.of(Layout.of(domain, [("a", "b"), ("b", "c"), ("a", "c")]), "loopy")
+    >>> graph = RegionGraph.of(Layout.of(domain, [("a", "b"), ("b", "c"), ("a", "c")]))
     >>> graph.outer, graph.inner
     ((('a', 'b'), ('b', 'c'), ('a', 'c')), (('a',), ('b',), ('c',)))
-    >>> graph.inner_counts
-    array([-1., -1., -1.])
 
     Attributes:
         outer: the maximal regions; each attribute is in at least one.
         inner: the regions inside at least two outer regions, and the measured cliques inside one; largest first.
-        counting: "loopy" or "convex".
         holders: for each inner region, the positions of the outer regions that contain it.
         is_tree: whether the regions form a junction tree, so that message passing is exact.
     """
@@ -51,29 +45,16 @@ class RegionGraph:
     domain: Domain
     outer: tuple[Clique, ...]
     inner: tuple[Clique, ...]
-    counting: str
     holders: tuple[tuple[int, ...], ...]
     is_tree: bool
 
     @classmethod
-    def of(cls, layout: Layout, counting: str) -> RegionGraph:
-        """Return the regions of the cliques of a layout.
-
-        Args:
-            layout: the cliques, which may repeat, nest, be empty, or leave attributes out.
-            counting: "loopy" for Kikuchi's counting numbers, c_r = 1 - sum of c_s over the regions s above r (Yedidia,
-                Freeman and Weiss 2005), which are Bethe's if cliques meet in single attributes; the entropy need not
-                be concave. "convex" for the nearest numbers whose entropy is provably concave on the local polytope.
-
-        Raises:
-            ArgumentError: the counting has another name.
-        """
-        if counting not in COUNTINGS:
-            raise ArgumentError.of("counting", counting, COUNTINGS)
+    def of(cls, layout: Layout) -> RegionGraph:
+        """Return the regions of the cliques of a layout, which may repeat, nest, be empty, or leave attributes out."""
         domain = layout.domain
         outer, inner = _regions(domain, layout.cliques)
         holders = tuple(tuple(p for p, clique in enumerate(outer) if set(region) <= set(clique)) for region in inner)
-        return cls(domain, outer, inner, counting, holders, _acyclic(domain, outer))
+        return cls(domain, outer, inner, holders, _acyclic(domain, outer))
 
     @property
     def outer_counts(self) -> np.ndarray:
@@ -87,11 +68,15 @@ class RegionGraph:
 
     @cached_property
     def _counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """The counting numbers, computed when they are first read: the dual of least squares does not need them."""
+        """The counting numbers, computed when they are first read: the dual of least squares does not need them.
+
+        They are those nearest to Kikuchi's whose entropy is provably concave on the local polytope; on a tree Kikuchi's
+        are exact.
+        """
         kikuchi = np.array(_kikuchi(self.outer, self.inner), dtype=np.float64)
-        if self.counting == "convex" and not self.is_tree:
-            return _nearest_convex(self.domain, self.outer, self.inner, self.holders, kikuchi)
-        return np.ones(len(self.outer)), kikuchi
+        if self.is_tree:
+            return np.ones(len(self.outer)), kikuchi
+        return _nearest_convex(self.domain, self.outer, self.inner, self.holders, kikuchi)
 
     @property
     def cells(self) -> int:
@@ -116,7 +101,10 @@ def _regions(domain: Domain, cliques: Iterable[Clique]) -> tuple[tuple[Clique, .
 
 
 def _kikuchi(outer: tuple[Clique, ...], inner: tuple[Clique, ...]) -> list[float]:
-    """Return c_r = 1 - sum of c_s over the regions s above r, for the inner regions, which lie largest first."""
+    """Return c_r = 1 - sum of c_s over the regions s above r, for the inner regions, which lie largest first.
+
+    They are the numbers of Yedidia, Freeman and Weiss 2005.
+    """
     counts: dict[frozenset[str], float] = {frozenset(clique): 1.0 for clique in outer}
     for clique in inner:
         region = frozenset(clique)

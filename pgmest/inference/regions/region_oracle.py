@@ -8,8 +8,7 @@ the gradient of the Lagrangian to zero gives, with multipliers n_{io} for "outer
 
 A step updates tau_i of one inner region by this formula, and rescales each tau_o around it by tau_i / s_o, as iterative
 proportional fitting does. This changes n_io by c_o log(tau_i / s_o) and is one step of norm-product (Hazan and Shashua
-2010). A sweep is a step for each inner region. With Bethe's counting numbers the fixed points are those of loopy
-belief propagation.
+2010). A sweep is a step for each inner region.
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ class RegionOracle:
 
     Args:
         layout: the cliques whose marginals are asked for.
-        counting: "convex" (a unique fixed point) or "loopy" (Kikuchi's numbers: there may be several fixed points, and
-            the sweeps may not converge).
         tolerance: the disagreement between neighboring tables at which a run stops (L1, of tables that sum to 1).
         sweeps: the most sweeps of a run.
 
@@ -56,11 +53,11 @@ class RegionOracle:
         inconsistency: the largest L1 disagreement that the last run left.
     """
 
-    def __init__(self, layout: Layout, counting: str = "convex", tolerance: float = 1e-8, sweeps: int = MOST_SWEEPS):
+    def __init__(self, layout: Layout, tolerance: float = 1e-8, sweeps: int = MOST_SWEEPS):
         if not tolerance > 0:
             raise ArgumentError.of("tolerance", tolerance, "a positive number")
         self.layout = layout
-        self.graph: RegionGraph = RegionGraph.of(layout, counting)
+        self.graph: RegionGraph = RegionGraph.of(layout)
         self.tables: RegionTables = RegionTables(layout, self.graph)
         self.tolerance = tolerance
         self.sweeps = sweeps

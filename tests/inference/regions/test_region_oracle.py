@@ -36,10 +36,10 @@ def trees(draw):
 
 
 @settings(deadline=None, max_examples=60)
-@given(trees(), st.sampled_from(["convex", "loopy"]))
-def test_trees_are_exact(problem, counting):
+@given(trees())
+def test_trees_are_exact(problem):
     of, theta = problem
-    oracle = RegionOracle(of, counting, tolerance=1e-12)
+    oracle = RegionOracle(of, tolerance=1e-12)
     assert oracle.graph.is_tree
     mu, log_partition = oracle.run(theta, total=3.0)
     expected, expected_partition = BruteForceOracle(of).run(theta, total=3.0)
@@ -50,7 +50,7 @@ def test_trees_are_exact(problem, counting):
 @settings(deadline=None, max_examples=60)
 @given(problems(magnitudes=(0.1, 1.0, 3.0), zeros=(0.0,)))
 def test_convex_tables_agree_wherever_they_overlap(problem):
-    oracle = RegionOracle(problem.layout, "convex", tolerance=1e-7, sweeps=5000)
+    oracle = RegionOracle(problem.layout, tolerance=1e-7, sweeps=5000)
     mu = CliqueVector.of(problem.layout, oracle.run(problem.theta)[0])
     assert oracle.inconsistency <= 1e-6
     assert np.all(mu.flat >= 0)
@@ -64,7 +64,7 @@ def test_convex_tables_agree_wherever_they_overlap(problem):
 def test_the_convex_fixed_point_does_not_depend_on_the_start(cliques):
     of = layout(cliques)
     theta, elsewhere = potentials(of), potentials(of, 5.0, seed=1)
-    oracle = RegionOracle(of, "convex", tolerance=1e-10, sweeps=5000)
+    oracle = RegionOracle(of, tolerance=1e-10, sweeps=5000)
     first, value = oracle.run(theta)
     oracle.run(elsewhere)
     second, again = oracle.run(theta)
@@ -74,23 +74,13 @@ def test_the_convex_fixed_point_does_not_depend_on_the_start(cliques):
     assert again == pytest.approx(value, abs=1e-7)
 
 
-@pytest.mark.parametrize("counting", ["convex", "loopy"])
-def test_marginals_are_the_gradient_of_the_log_partition(counting):
+def test_marginals_are_the_gradient_of_the_log_partition():
     of = layout(CYCLE)
     theta, step = potentials(of), potentials(of, 1e-4, seed=1)
-    oracle = RegionOracle(of, counting, tolerance=1e-12, sweeps=2000)
+    oracle = RegionOracle(of, tolerance=1e-12, sweeps=2000)
     mu = oracle.run(theta)[0]
     slope = oracle.run(theta + step)[1] - oracle.run(theta - step)[1]
     assert slope == pytest.approx(2 * mu @ step, rel=1e-4)
-
-
-@pytest.mark.parametrize("scale", [0.1, 1.0])
-def test_loopy_is_close_where_dependence_is_weak(scale):
-    of = layout(TRIPLES)
-    theta = potentials(of, scale)
-    oracle = RegionOracle(of, "loopy")
-    np.testing.assert_allclose(oracle.run(theta)[0], BruteForceOracle(of).run(theta)[0], atol=0.1 * scale)
-    assert oracle.inconsistency < 1e-6
 
 
 @settings(deadline=None, max_examples=60)
@@ -98,7 +88,7 @@ def test_loopy_is_close_where_dependence_is_weak(scale):
 def test_bounds_hold(problem):
     if not problem.possible:
         return
-    oracle, truth = RegionOracle(problem.layout, "convex"), BruteForceOracle(problem.layout)
+    oracle, truth = RegionOracle(problem.layout), BruteForceOracle(problem.layout)
     slack = 1e-9 * (1 + problem.magnitude)
     assert oracle.maximum(problem.theta) >= truth.maximum(problem.theta) - slack
     best, joint = oracle.max_marginals(problem.theta), truth.log_joint(problem.theta)
@@ -112,7 +102,7 @@ def test_bounds_hold(problem):
 def test_extreme_potentials_do_not_underflow():
     of = layout([("a", "b"), ("b", "c")])
     theta = potentials(of, 1e4)
-    mu, _ = RegionOracle(of, "convex").run(theta)
+    mu, _ = RegionOracle(of).run(theta)
     np.testing.assert_allclose(mu, BruteForceOracle(of).run(theta)[0], atol=1e-10)
 
 
@@ -120,12 +110,12 @@ def test_impossible_cells_stay_so():
     of = layout(CYCLE)
     theta = potentials(of)
     theta[:3] = -np.inf
-    mu, _ = RegionOracle(of, "convex").run(theta)
+    mu, _ = RegionOracle(of).run(theta)
     assert np.all(mu[:3] == 0)
     assert np.all(np.isfinite(mu))
     theta[:9] = -np.inf
     with pytest.raises(ImpossibleModelError, match="leave no possible cell"):
-        RegionOracle(of, "convex").run(theta)
+        RegionOracle(of).run(theta)
 
 
 def test_wrong_arguments():
