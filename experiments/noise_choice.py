@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.figure_style import COLORS, legend, panels, save, titles
 from pgmest._base.files import write_atomically
-from pgmest.plots import draw_noise_choices
-from pgmest.privacy import best_noise, noise_table
+from pgmest.privacy import best_noise, noise_choices, noise_table
 
 RESULTS = Path(__file__).parent / "results"
 BUDGETS = ((0.3, 1e-9), (1.0, 1e-9), (8.0, 1e-9))
@@ -17,6 +17,19 @@ CURVE = tuple(sorted({round(10 ** (step / 8)) for step in range(25)}))
 def first_gaussian(epsilon: float, delta: float) -> int:
     """The least number of marginals for which Gaussian noise is the better."""
     return next(k for k in range(1, 10_000) if best_noise(k, epsilon, delta).noise == "gaussian")
+
+
+def draw(epsilon: float, delta: float, path: Path) -> None:
+    """Draw the noise for k marginals under each noise distribution and composition theorem, on logarithmic axes."""
+    figure, (axes,) = panels(1, width=6.0, height=3.6)
+    dashes = {"basic": ":", "advanced": "--", "zcdp": "-"}
+    for column in zip(*(noise_choices(k, epsilon, delta) for k in CURVE), strict=True):
+        noise, composition = column[0].noise, column[0].composition
+        look = {"color": COLORS[noise == "gaussian"], "linestyle": dashes[composition]}
+        axes.loglog(CURVE, [choice.stddev for choice in column], label=f"{noise}, {composition}", **look)
+    titles(axes, f"({epsilon:g}, {delta:g})-DP", x="marginals", y="standard deviation of a cell")
+    legend(figure, axes)
+    save(figure, path)
 
 
 def main() -> None:
@@ -34,7 +47,7 @@ def main() -> None:
     ]
     for epsilon, delta in BUDGETS:
         name = f"noise_choice-{epsilon:g}.png"
-        draw_noise_choices(CURVE, epsilon, delta).savefig(RESULTS / name, dpi=150)
+        draw(epsilon, delta, RESULTS / name)
         lines += [
             "",
             f"## epsilon {epsilon:g}, delta {delta:g}",

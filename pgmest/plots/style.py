@@ -1,7 +1,6 @@
 """The style of all pictures, and the layout of panels; pictures are legible in gray.
 
-True counts are a light area, estimates a dark line; heat maps go from light to dark. Lines that are compared also
-differ in their dashes and markers.
+True counts are a light area, estimates a dark line; heat maps go from light to dark.
 """
 
 from __future__ import annotations
@@ -25,22 +24,6 @@ if TYPE_CHECKING:
 
 INK, TRUTH, NEW = "#10233f", "#a9cbe4", "#b3401f"
 COLORS = "YlGnBu"
-LINES: tuple[dict[str, Any], ...] = tuple(
-    {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4.5, "linewidth": 1.2}
-    for color, dashes, marker in (
-        (INK, "-", "o"),
-        (NEW, "--", "s"),
-        ("#3c7fb1", "-", "^"),
-        ("#8a8a8a", ":", "D"),
-        ("#c98a2b", "-.", "v"),
-        ("#5d8c4a", "--", "P"),
-        ("#7b4f8f", "-", "X"),
-        ("#b07a94", ":", "<"),
-        ("#2f6f6a", "-.", ">"),
-        ("#444444", "--", "*"),
-    )
-)
-"""The looks of the lines that are compared, in turn; after the last, the first one is used again."""
 
 PICTURE_STYLE: dict[str, Any] = {
     "font.size": 9,

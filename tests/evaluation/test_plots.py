@@ -1,7 +1,6 @@
-"""Pictures: each marginal is drawn from its own numbers and labeled, and a tree is laid out without overlaps."""
+"""Pictures: each marginal is drawn from its own numbers and labeled."""
 
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,10 @@ from scipy.stats import chi2
 import pgmest as pg
 from pgmest.errors import ArgumentError, OptionalDependencyError
 from pgmest.plots import (
-    History,
     compare_distances,
     compare_marginals,
     dependences,
-    draw_convergence,
     draw_dependences,
-    draw_errors,
-    draw_junction_tree,
     draw_marginals,
     draw_pair_errors,
 )
@@ -54,10 +49,6 @@ def _close_figures():
 def drawn(figure: Any, kind: type) -> list[Any]:
     """Return the parts of a kind, which matplotlib's annotations call artists of any kind."""
     return list(figure.findobj(kind))
-
-
-def points(line: Any) -> tuple[list[float], list[float]]:
-    return np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()
 
 
 def texts(figure) -> list[str]:
@@ -118,17 +109,6 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
         compare_marginals(TRUE, ESTIMATED, [("age",)])
 
 
-def test_tree_shows_every_clique_and_separator(tmp_path):
-    domain = pg.Domain({"a": 2, "b": 3, "c": 4, "d": 5})
-    tree = pg.JunctionTree.from_cliques(domain, [("a", "b"), ("b", "c"), ("d",)])
-    figure = draw_junction_tree(tree, "A tree")
-    figure.savefig(tmp_path / "tree.png")
-    found = texts(figure)
-    assert {"a, b\n6 cells", "b, c\n12 cells", "d\n5 cells", "b", "A tree"} <= set(found)
-    places = figure.axes[0].collections[0].get_offsets()
-    assert len({tuple(place) for place in np.asarray(places)}) == 3
-
-
 def test_marginals_of_one_source():
     figure = draw_marginals(TRUE, ["age", "sex"], "A heading")
     areas = [patch.get_data().values.tolist() for patch in drawn(figure, matplotlib.patches.StepPatch)]
@@ -155,66 +135,6 @@ def test_distances_of_members_and_others():
     figure = compare_distances(np.array([0.0, 0.0, 0.3]), np.array([0.3, 0.3]))
     others, members = drawn(figure, matplotlib.patches.StepPatch)[:2]
     assert (others.get_data().values[[0, -1]].tolist(), members.get_data().values[[0, -1]].tolist()) == ([0, 2], [2, 1])
-
-
-def test_errors_by_budget_are_medians_in_a_band():
-    figure = draw_errors({"AIM": {1.0: [0.1, 0.4, 0.2], 0.1: [0.5]}, "MST": {1.0: 0.3}}, levels={"public": 0.25})
-    (axes,) = figure.axes
-    aim, mst, public = axes.get_lines()
-    assert points(aim) == ([0.1, 1.0], [0.5, 0.2])
-    assert points(mst) == ([1.0], [0.3])
-    assert set(points(public)[1]) == {0.25}
-    band = np.asarray(axes.collections[0].get_paths()[0].vertices)
-    assert {tuple(point) for point in band} >= {(0.1, 0.5), (1.0, 0.1), (1.0, 0.4)}
-    assert aim.get_marker() != mst.get_marker()
-    assert aim.get_linestyle() != mst.get_linestyle()
-    assert {"AIM", "MST", "public", "epsilon"} <= set(texts(figure))
-
-
-@pytest.mark.parametrize(
-    "errors", [{}, {"AIM": {}}, {"AIM": {0.0: 0.1}}, {"AIM": {1.0: []}}, {"AIM": {1.0: [0.1, 0.0]}}]
-)
-def test_errors_by_budget_are_positive(errors):
-    with pytest.raises(ArgumentError, match="positive errors by positive budgets"):
-        draw_errors(errors)
-
-
-def seen(iteration: int, loss: float, gap: float) -> Any:
-    """Return the part of a solver's state that a history reads."""
-    cost = {"iteration": iteration, "oracle_calls": 2 * iteration, "seconds": 0.1 * iteration}
-    return SimpleNamespace(**cost, loss=loss, gap=gap, tolerance=0.5)
-
-
-def test_convergence_is_the_distance_to_the_lowest_loss_and_the_gap():
-    fast, slow = History(), History()
-    for iteration, loss, gap in [(1, 9.0, np.inf), (2, 5.0, 4.0), (3, 3.0, 1.0)]:
-        fast(seen(iteration, loss, gap))
-        slow(seen(iteration, loss + 2.0, np.inf))
-    figure = draw_convergence({"fast": fast, "slow": slow})
-    loss, gap, other, _, tolerance, _ = figure.axes[0].get_lines()
-    np.testing.assert_array_equal(loss.get_xdata(), [2, 4, 6])
-    np.testing.assert_array_equal(loss.get_ydata(), [6.0, 2.0, np.nan])
-    np.testing.assert_array_equal(gap.get_ydata(), [np.nan, 4.0, 1.0])
-    np.testing.assert_array_equal(other.get_ydata(), [8.0, 4.0, 2.0])
-    assert set(points(tolerance)[1]) == {0.5}
-    assert "calls of the marginal oracle" in texts(figure)
-
-
-def test_a_history_is_kept_by_an_estimate():
-    history = History()
-    answers = [pg.LinearMeasurement([60.0, 45.0], "sex", 2.0), pg.LinearMeasurement([30.0, 41.0, 25.0], "age", 2.0)]
-    model = pg.estimate(answers, {"sex": 2, "age": 3}, callback=history)
-    assert [step.iteration for step in history.steps] == sorted({step.iteration for step in history.steps})
-    assert min(step.loss for step in history.steps) == pytest.approx(model.report.loss, rel=1e-2)
-    figure = draw_convergence(history, against="seconds")
-    assert "seconds" in texts(figure)
-
-
-def test_convergence_needs_a_history_and_a_known_axis():
-    with pytest.raises(ArgumentError, match="at least one iteration each"):
-        draw_convergence({"none": History()})
-    with pytest.raises(ArgumentError, match="against"):
-        draw_convergence(History([]), against="days")
 
 
 def test_dependences_of_known_tables():

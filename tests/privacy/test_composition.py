@@ -67,14 +67,3 @@ def test_arguments_that_cannot_be():
             noise_choices(*arguments)
     with pytest.raises(ArgumentError, match="ks="):
         noise_table([], 1.0, 0.1)
-
-
-def test_the_picture_has_a_line_for_each_way():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from pgmest.plots import draw_noise_choices
-
-    axes = draw_noise_choices([1, 10, 100], 1.0, 1e-9).axes[0]
-    assert [line.get_label() for line in axes.lines][::5] == ["laplace, basic", "gaussian, zcdp"]
-    assert axes.lines[0].get_ydata() == pytest.approx([2**0.5, 10 * 2**0.5, 100 * 2**0.5])
-    matplotlib.pyplot.close("all")
