@@ -22,8 +22,8 @@ import pandas as pd
 import pgmest as pg
 from experiments.data import load
 from experiments.figure_style import COLORS, legend, panels, save, titles
+from experiments.nist2020 import k_marginal_score
 from pgmest._base.files import write_atomically
-from pgmest.evaluation.nist2020 import k_marginal_score
 from pgmest.priors.ide.hierarchy import Level, measure_hierarchy, synthesize_hierarchy
 from pgmest.priors.ide.workload import dependent_cliques, independent_attributes
 from pgmest.privacy.budgets import Epsilon

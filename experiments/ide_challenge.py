@@ -30,9 +30,9 @@ import pgmest as pg
 from experiments.data import load
 from experiments.figure_style import COLORS, MUTED, legend, panels, save, titles
 from experiments.ide_acs import ILLINOIS
+from experiments.nist2020 import k_marginal_score
 from experiments.papers.paper import Run, Runs
 from experiments.papers.prose import bullets
-from pgmest.evaluation.nist2020 import k_marginal_score
 from pgmest.priors.ide.hierarchy import Level, measure_hierarchy, synthesize_hierarchy
 from pgmest.priors.ide.workload import dependent_cliques, independent_attributes
 from pgmest.privacy.budgets import Epsilon

@@ -11,8 +11,8 @@ import numpy as np
 
 from experiments.data import load
 from experiments.dpsyn.design import DESIGNS
+from experiments.dpsyn.nist2018 import density_score, pay_gap_deviation, range_score
 from experiments.dpsyn.pipeline import Measured, measure
-from pgmest.evaluation import density_score, pay_gap_deviation, range_score
 from pgmest.mechanisms.privbasis import frequent_itemsets
 from pgmest.mechanisms.privbasis.itemsets import supports_of
 from pgmest.privacy import Curator, Rho

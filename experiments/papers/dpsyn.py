@@ -15,7 +15,7 @@ REPORT = "experiments/results/dpsyn.md"
 SYNTHESIS = "tests/synthesis/test_synthesize.py"
 PRIVIEW, PRIVSYN, NIST = (
     f"tests/{place}.py"
-    for place in ("mechanisms/priview/test_priview", "mechanisms/privsyn/test_privsyn", "evaluation/test_nist")
+    for place in ("mechanisms/priview/test_priview", "mechanisms/privsyn/test_privsyn", "experiments/test_nist")
 )
 PUBLISHED, OURS, RAISED = cells.PUBLISHED, cells.OURS, cells.RAISED
 CONVERGENCE = "python -m experiments.papers dpsyn --step convergence"
@@ -257,7 +257,7 @@ PAPER = Paper(
         algorithm(
             "section 5.1",
             "the three scores",
-            "pgmest/evaluation/nist2018.py: density_score",
+            "experiments/dpsyn/nist2018.py: density_score",
             [
                 f"{NIST}::test_density_score",
                 f"{NIST}::test_range_score_follows_its_definition",

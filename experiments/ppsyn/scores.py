@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from experiments.ppsyn import problems
+from experiments.ppsyn.svm import svm_misclassification
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation import svm_misclassification
 
 
 @functools.cache

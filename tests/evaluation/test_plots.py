@@ -12,7 +12,6 @@ from scipy.stats import chi2
 import pgmest as pg
 from pgmest.errors import ArgumentError, OptionalDependencyError
 from pgmest.plots import (
-    compare_distances,
     compare_marginals,
     dependences,
     draw_dependences,
@@ -129,12 +128,6 @@ def test_errors_of_pairs_are_a_symmetric_matrix():
     for wrong in ({}, {("a",): 0.1}):
         with pytest.raises(ArgumentError, match="pairs of attributes"):
             draw_pair_errors(wrong)
-
-
-def test_distances_of_members_and_others():
-    figure = compare_distances(np.array([0.0, 0.0, 0.3]), np.array([0.3, 0.3]))
-    others, members = drawn(figure, matplotlib.patches.StepPatch)[:2]
-    assert (others.get_data().values[[0, -1]].tolist(), members.get_data().values[[0, -1]].tolist()) == ([0, 2], [2, 1])
 
 
 def test_dependences_of_known_tables():

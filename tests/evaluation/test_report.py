@@ -94,7 +94,6 @@ def test_the_owners_page(tmp_path):
         REAL,
         MODEL,
         out=tmp_path / "r.html",
-        holdout=some_data(1),
         ledger="measure <everything>  rho 0.1",
         structural_zeros={("$pay$", "sex"): [(3, 1)]},
         workload=[("$pay$", "sex")],
@@ -111,13 +110,12 @@ def test_the_owners_page(tmp_path):
         "Two attributes together",
         "The questions that matter",
         "Impossible records",
-        "Privacy check",
         "What it cost in privacy",
     ]
     assert "For the data owner's eyes only" in found.text
     assert "measure <everything>  rho 0.1" in found.text
     assert "A <title>" in found.text
-    assert len(found.images) == 4
+    assert len(found.images) == 3
     impossible = MODEL.project(("$pay$", "sex")).values[3, 1]
     assert f"{impossible:,.1f}" in found.text
     error = pg.evaluation.workload_error(REAL, MODEL, pg.workloads.marginals([("$pay$", "sex")]))
@@ -126,22 +124,10 @@ def test_the_owners_page(tmp_path):
 
 
 @pytest.mark.usefixtures("blank_pictures")
-def test_records_without_a_holdout(tmp_path):
+def test_records_without_a_ledger(tmp_path):
     found = read(report(REAL, MODEL.sample(seed=0), out=tmp_path / "r.html"))
     assert "synthetic records of about" in found.text
     assert "No ledger was given" in found.text
-    assert "occur in the release with exactly the same values" in found.text
-
-
-@pytest.mark.usefixtures("blank_pictures")
-def test_a_copy_is_reported(tmp_path):
-    wide = pg.Domain({"<b>age</b>": 90, "$pay$": 90, "sex": 2})
-    rng = np.random.default_rng(0)
-    real, others = (
-        pg.Dataset.from_codes(np.stack([rng.integers(0, n, 200) for n in wide.shape], axis=1), wide) for _ in range(2)
-    )
-    found = read(report(real, real, out=tmp_path / "r.html", holdout=others))
-    assert "more than chance explains: find the reason" in found.text
 
 
 @pytest.mark.usefixtures("blank_pictures")
@@ -202,8 +188,6 @@ def test_mistakes_are_named_and_leave_no_file(tmp_path, monkeypatch):
         report(REAL, "synthetic", out=out)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="real="):
         report(MODEL, MODEL, out=out)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="would make the page private"):
-        report(None, MODEL, out=out, holdout=REAL)
     with pytest.raises(DomainError, match="different attributes"):
         report(REAL.select(("sex",)), MODEL, out=out)
     with pytest.raises(FileFormatError, match="cannot be written"):

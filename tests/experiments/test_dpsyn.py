@@ -9,8 +9,8 @@ import pytest
 import pgmest as pg
 from experiments.dpsyn import baselines, noise, steps
 from experiments.dpsyn.design import FIRE, FIRE30, Design
+from experiments.dpsyn.nist2018 import density_score
 from experiments.dpsyn.pipeline import measure
-from pgmest.evaluation import density_score
 from pgmest.mechanisms.priview.design import cover, random_views, subsets_of
 
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.widths import joined, short_names
-from pgmest.data.dataset import Dataset
 from pgmest.errors import listed, percent_text, plural
-from pgmest.evaluation.membership import membership_check, nearest_distances
 from pgmest.evaluation.reports.page import DOTS, bullets, notice, paragraph, picture, section, table
 from pgmest.evaluation.workload_error import marginal_errors, workload_error
 from pgmest.measurements.measured_tables import MODELED, MeasuredCliques
@@ -24,10 +22,6 @@ if TYPE_CHECKING:
 
 SHOWN = 6
 """The most marginals that a section lists."""
-
-
-CHECKED_RECORDS = 1000
-"""The most records of each kind in the membership check."""
 
 MEANING = (
     "The error of a table is the share of the records that would have to be moved to other cells to make it equal to "
@@ -132,49 +126,6 @@ def workload_section(real: Projectable, released: Projectable, workload: Workloa
             "was made for, or all tables of two attributes where none was named."
         ),
         table(("error on the workload", "value"), rows),
-    )
-
-
-def privacy_section(real: Dataset, records: Dataset, holdout: Dataset | None, numeric: Sequence[str], seed: int) -> str:
-    """Return the section on the membership check: whether released records are nearer to members than to others."""
-    from pgmest.plots import compare_distances
-
-    caution = paragraph(
-        "This is a check and not a proof. It finds plain copies. The promise of privacy is the ledger's; it follows "
-        "from the way the release was made, not from its records."
-    )
-    if holdout is None:
-        rng = np.random.default_rng(seed)
-        chosen = real.take(rng.choice(real.records, min(CHECKED_RECORDS, real.records), replace=False))
-        copies = float(np.mean(nearest_distances(chosen, records) == 0))
-        text = (
-            f"{_percent(copies)} of the real records compared occur in the release with exactly the same values. "
-            "This is natural and harmless if few attributes with few values are released. To find out whether it is "
-            "harmless, give holdout= records of the same population from which the release was not made."
-        )
-        return section("Privacy check", paragraph(text), caution)
-    check = membership_check(real, holdout, records, numeric=numeric, sample=CHECKED_RECORDS, seed=seed)
-    surprising = abs(check.auc - 0.5) > 3 * check.auc_stddev
-    verdict = (
-        "The two differ by more than chance explains: find the reason before you release anything."
-        if surprising
-        else "The two differ by no more than chance explains: nothing was found."
-    )
-    rows = [
-        ("identical to a released record", *map(_percent, check.copies)),
-        ("median distance to the nearest one", *(f"{median:.3f}" for median in check.medians)),
-    ]
-    return section(
-        "Privacy check",
-        paragraph(
-            "If the release revealed who was in the data, released records would be nearer to those people (members) "
-            "than to others of the same population. An attacker who guesses by this distance would identify the member "
-            f"in a pair of a member and another person in {_percent(check.auc)} of the cases; 50 % is guessing, and "
-            f"chance alone makes the share vary by ± {_percent(2 * check.auc_stddev)}. {verdict}"
-        ),
-        table(("", "members", "others"), rows),
-        picture(compare_distances(check.train, check.holdout), "Distances to the nearest released record"),
-        caution,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
-from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
+from pgmest.evaluation.reports.comparison import one_way, raw_table, two_way, workload_section
 from pgmest.evaluation.reports.kept import kept_dependences
 from pgmest.evaluation.reports.levels import levels_section
 from pgmest.evaluation.reports.margins import likely_margins
@@ -46,9 +46,6 @@ PAIRS = 2000
 PAIR_CELLS = 1 << 20
 """Pairs with more cells than this are not compared."""
 
-CHECKED_AGAINST = 50_000
-"""The most records that are sampled from a model for the membership check."""
-
 PRIVATE_NOTICE = (
     "For the data owner's eyes only. This page compares the release with the private data, without noise. The numbers "
     "and pictures below are not protected: do not publish them. "
@@ -68,13 +65,10 @@ def report(
     out: str | Path | None = None,
     workload: Workload | Iterable[Iterable[str] | str] | None = None,
     ledger: Any = None,
-    holdout: Dataset | None = None,
     structural_zeros: StructuralZeros | None = None,
     schema: Schema | None = None,
     check: TableCheck | None = None,
-    numeric: Iterable[str] = (),
     title: str = "Report on a synthetic data release",
-    seed: int = 0,
 ) -> Path:
     """Write a self-contained HTML page with pictures on the accuracy of a release, in words for non-specialists.
 
@@ -82,7 +76,7 @@ def report(
     only. With `real=None` it is made from the release alone and may be published with it.
 
     With real records, the page has the release, one-way and two-way marginals (worst, best, heat maps), the workload,
-    impossible records, and the membership check. Without them, it has the release, the fit of the model to its noisy
+    and impossible records. Without them, it has the release, the fit of the model to its noisy
     answers, the one-way marginals, and impossible records. Both have the levels of hierarchies.
 
     Args:
@@ -92,24 +86,21 @@ def report(
             `PRIVATE_PAGE` with them, so that the two are not confused.
         workload: the queries that matter; all pairs by default.
         ledger: the ledger, of which `str` is a table; by default that of the result, if it has one.
-        holdout: real records of the same population from which the release was not made, for the membership check.
         structural_zeros: combinations that cannot occur, as for `pg.estimate`; by default the schema's.
         schema: the schema, whose labels then replace codes on the page and in pictures.
         check: with real records, the fit of the schema to the raw table (`Schema.check`), with which the page begins.
-        numeric: attributes whose codes have an order, for distances between records.
         title: the title of the page.
-        seed: the seed of the records drawn for the check, and of the choice among more than 2,000 pairs.
 
     Returns:
         the path written.
 
     Raises:
         OptionalDependencyError: matplotlib is not installed.
-        ArgumentError: `synthetic` has no marginals or domain, or `real` or `holdout` is not a Dataset.
+        ArgumentError: `synthetic` has no marginals or domain, or `real` is not a Dataset.
         DomainError: the domains differ, or the schema's does.
         FileFormatError: the file cannot be written.
     """
-    domain = _checked_domain(real, synthetic, holdout, check)
+    domain = _checked_domain(real, synthetic, check)
     labels = _labels(schema, domain)
     domain = domain if schema is None else domain.with_hierarchies(*schema.domain.hierarchies.values())
     paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
@@ -125,7 +116,7 @@ def report(
     if real is None:
         parts += [released_marginals(synthetic, domain, labels), released_dependences(synthetic, domain)]
     else:
-        real, pairs = real.select(domain), _pairs(domain, seed)
+        real, pairs = real.select(domain), _pairs(domain)
         parts.append(one_way(real, synthetic, domain, labels))
         parts += [two_way(real, synthetic, pairs, labels)] if pairs else []
         if asked or pairs:
@@ -136,9 +127,6 @@ def report(
         parts.append(impossible_records(synthetic, domain, structural_zeros))
     if schema is not None:
         parts.append(missing_section(synthetic, schema, real))
-    if real is not None:
-        others = None if holdout is None else holdout.select(domain)
-        parts.append(privacy_section(real, _records(synthetic, seed), others, tuple(numeric), seed))
     model = getattr(synthetic, "model", synthetic)
     if real is None and isinstance(model, Model):
         parts.append(agreement_with_answers(model))
@@ -149,21 +137,17 @@ def report(
     return path
 
 
-def _checked_domain(real: Any, synthetic: Any, holdout: Any, check: Any = None) -> Domain:
+def _checked_domain(real: Any, synthetic: Any, check: Any = None) -> Domain:
     domain = getattr(synthetic, "domain", None)
     if not isinstance(domain, Domain) or not callable(getattr(synthetic, "project", None)):
         raise ArgumentError.of("synthetic", synthetic, "a Dataset, a Model, or a mechanism's result")
-    for name, records in (("real", real), ("holdout", holdout)):
-        if records is None:
-            continue
-        if not isinstance(records, Dataset) or not records.records:
-            raise ArgumentError.of(name, records, "a Dataset with at least one record, or None")
-        if dict(records.domain) != dict(domain):
-            raise DomainError(f"{name}= and synthetic= have different attributes; select(...) the same ones.")
+    if real is not None:
+        if not isinstance(real, Dataset) or not real.records:
+            raise ArgumentError.of("real", real, "a Dataset with at least one record, or None")
+        if dict(real.domain) != dict(domain):
+            raise DomainError("real= and synthetic= have different attributes; select(...) the same ones.")
     if real is None and check is not None:
         raise ArgumentError.of("check", "of a raw table", "None where real is None: it would make the page private")
-    if real is None and holdout is not None:
-        raise ArgumentError.of("holdout", holdout, "None where real is None: it would make the page private")
     return domain
 
 
@@ -188,17 +172,10 @@ def _statement(released: Any, schema: Schema | None) -> PrivacyStatement | None:
     return PrivacyStatement.of(mechanism, ledger, schema=source, drafted=schema.drafted, person=person)
 
 
-def _pairs(domain: Domain, seed: int) -> Workload:
+def _pairs(domain: Domain) -> Workload:
     """Return the pairs to compare: all whose tables are not too large, or a random selection of them."""
     if len(domain) < 2:
         return Workload(())
     if math.comb(len(domain), 2) <= PAIRS:
         return all_kway(domain, 2, PAIR_CELLS)
-    return random_kway(domain, 2, PAIRS, seed, PAIR_CELLS)
-
-
-def _records(synthetic: Any, seed: int) -> Dataset:
-    if isinstance(synthetic, Dataset):
-        return synthetic
-    total = max(1, round(float(synthetic.project(()))))
-    return synthetic.sample(min(total, CHECKED_AGAINST), seed=seed)
+    return random_kway(domain, 2, PAIRS, 0, PAIR_CELLS)

@@ -1,15 +1,14 @@
-"""Prediction: classifiers that are trained on synthetic records and tested on real ones; scikit-learn is needed."""
+"""Support vector machines that are trained on synthetic records and tested on real ones, as PrivBayes and PPSyn do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
+from pgmest.errors import ArgumentError, DataError, DomainError
 
 Synthesizer = Callable[[Dataset], Dataset]
 """A function that returns synthetic records for training records."""
@@ -43,11 +42,9 @@ def svm_misclassification(
         shares in 0..1, shape (folds,); their mean is the usual figure.
 
     Raises:
-        OptionalDependencyError: scikit-learn is not installed.
         DataError: there are fewer records than folds, or the training records have only one class.
         DomainError: the synthetic records have another domain.
     """
-    _scikit_learn("the misclassification of a support vector machine")
     from sklearn.model_selection import KFold
     from sklearn.svm import LinearSVC
 
@@ -59,55 +56,6 @@ def svm_misclassification(
         machine = LinearSVC(dual="auto", random_state=seed)
         rates.append(1.0 - _accuracy(machine, made, real.take(test), target, positive))
     return np.array(rates)
-
-
-@dataclass(frozen=True)
-class PredictionQuality:
-    """Accuracies on the same real test records, as shares in 0..1.
-
-    Attributes:
-        synthetic: the accuracy of the classifier trained on synthetic records.
-        real: the accuracy of the classifier trained on real records, to compare with.
-        majority: the accuracy of always predicting the most frequent class of the real training records.
-    """
-
-    synthetic: float
-    real: float
-    majority: float
-
-
-def train_on_synthetic(
-    train: Dataset,
-    test: Dataset,
-    synthetic: Dataset,
-    target: str,
-    *,
-    positive: Iterable[int] | None = None,
-    classifier: Any = None,
-    seed: int | None = 0,
-) -> PredictionQuality:
-    """Train a classifier on synthetic and one on real records, and return their accuracies on other real records.
-
-    Args:
-        train: the real records from which the synthetic ones were made.
-        test: other real records.
-        synthetic: the synthetic records.
-        target, positive: as for `svm_misclassification`.
-        classifier: any scikit-learn classifier, which is cloned, not changed; by default logistic regression.
-        seed: the seed of the default classifier.
-
-    Raises:
-        OptionalDependencyError, DataError, DomainError: as for `svm_misclassification`.
-    """
-    _scikit_learn("training on synthetic records")
-    from sklearn.base import clone
-    from sklearn.linear_model import LogisticRegression
-
-    chosen = LogisticRegression(max_iter=1000, random_state=seed) if classifier is None else classifier
-    scores = [_accuracy(clone(chosen), records, test, target, positive) for records in (synthetic, train)]
-    classes, counts = np.unique(_classes(train, target, positive), return_counts=True)
-    majority = float(np.mean(_classes(test, target, positive) == classes[counts.argmax()]))
-    return PredictionQuality(scores[0], scores[1], majority)
 
 
 def _accuracy(classifier: Any, train: Dataset, test: Dataset, target: str, positive: Iterable[int] | None) -> float:
@@ -138,10 +86,3 @@ def _indicators(data: Dataset, target: str) -> Any:
     return sparse.csr_matrix(
         (np.ones(columns.size), columns.T.reshape(-1), rows), shape=(data.records, int(starts[-1]))
     )
-
-
-def _scikit_learn(feature: str) -> None:
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
-        raise OptionalDependencyError.of("scikit-learn", feature) from None

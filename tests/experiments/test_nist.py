@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, DataError
-from pgmest.evaluation import (
-    PayGapDeviation,
-    density_score,
-    gini_index,
-    k_marginal_score,
-    pay_gap_deviation,
-    range_score,
-)
+from experiments.dpsyn import nist2018
+from experiments.dpsyn.nist2018 import PayGapDeviation, density_score, gini_index, pay_gap_deviation, range_score
+from experiments.nist2020 import k_marginal_score
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 30})
 
@@ -51,8 +45,6 @@ def test_range_score_ends():
 @pytest.mark.parametrize("conditions", ["record", "subset"])
 def test_range_score_follows_its_definition(monkeypatch, conditions):
     seen = []
-    from pgmest.evaluation import nist2018
-
     original = nist2018.CONDITIONS[conditions]
     monkeypatch.setitem(nist2018.CONDITIONS, conditions, lambda *args: seen.append(original(*args)) or seen[-1])
     data, other = some_data(0), some_data(1, records=100)
@@ -113,8 +105,6 @@ def test_pay_gap_by_hand():
     assert (other.gini, other.rank) == (pytest.approx(0.25), 1.0)  # Gini 1/2 and 0, ranks 2 and 1, exchanged
     empty = pay_gap_deviation(true, pg.Dataset.from_codes(np.array([[2, 0, 0]]), domain), **names)
     assert (empty.gini, empty.rank) == (1.0, 1.0)
-    with pytest.raises(ArgumentError, match="3 finite numbers"):
-        pay_gap_deviation(true, true, **{**names, "values": [1.0]})
 
 
 def test_k_marginal_score_follows_its_definition():
@@ -144,19 +134,3 @@ def test_groups_that_nobody_is_in_do_not_count():
     found = k_marginal_score(one, one)
     assert found.score == 1000.0
     assert np.isnan(found.distances.values[1, 0])
-
-
-def test_mistakes_are_named():
-    data, empty = some_data(0), pg.Dataset.from_codes(np.empty((0, 3), dtype=int), DOMAIN)
-    with pytest.raises(DataError, match="no records"):
-        density_score(data, empty)
-    with pytest.raises(DataError, match="no records"):
-        range_score(empty, data)
-    with pytest.raises(ArgumentError, match="probability=0"):
-        range_score(data, data, probability=0)
-    with pytest.raises(ArgumentError, match="conditions='all'"):
-        range_score(data, data, conditions="all")
-    with pytest.raises(ArgumentError, match="attributes that are not in groups"):
-        k_marginal_score(data, data, ("a",), attributes=("a", "b"))
-    with pytest.raises(ArgumentError, match="at least one record"):
-        k_marginal_score(empty, empty, ("a",))
