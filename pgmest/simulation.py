@@ -8,8 +8,8 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
-from pgmest.losses.dual_query import DualQueryTranscript, cells_of_records
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.dual_query.likelihood import DualQueryTranscript, cells_of_records
 from pgmest.tables.clique_vector import Layout
 
 LARGEST_DOMAIN = 10**6

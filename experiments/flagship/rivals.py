@@ -45,7 +45,6 @@ from experiments.data import load
 from experiments.flagship.report import EARLIER
 from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
 from pgmest._base.files import atomic_path, write_atomically
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
@@ -55,6 +54,7 @@ from pgmest.mechanisms.exponential_selection import Candidate
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import MEASURING_SHARE
 from pgmest.mechanisms.result import Outcome
+from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.privacy import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.privacy.scores import Distance, Distances, noisy_scores

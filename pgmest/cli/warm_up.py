@@ -73,7 +73,7 @@ USES = {
     "PrivSyn": "import numpy as np\nimport pgmest as pg\n"
     + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 4, 5)], dict(zip('abc', (2, 4, 5))))\n"
     + "pg.mechanisms.PrivSyn(rho=1.0, backend='simulation').fit(data, seed=0, progress=False).sample()",
-    "junction trees": "import pgmest as pg\nfrom pgmest.graph.tree_limit import TreeLimit\n"
+    "junction trees": "import pgmest as pg\nfrom pgmest.mechanisms.tree_limit import TreeLimit\n"
     + "ring = TreeLimit(pg.Domain(dict.fromkeys('abcde', 9)), map(tuple, ['ab', 'bc', 'cd', 'de', 'ea']), 0.02)\n"
     + "ring.fitting(map(tuple, ['a', 'ac', 'bd']))",
     "contraction": "import numpy as np\nimport pgmest as pg\n"

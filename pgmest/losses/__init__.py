@@ -24,15 +24,12 @@ from pgmest.losses.base import FlatLoss, Loss
 from pgmest.losses.choose import make_loss
 from pgmest.losses.compose import FunctionLoss, SumLoss
 from pgmest.losses.divergence import KLLoss
-from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript
 from pgmest.losses.interval import IntervalLoss
 from pgmest.losses.l2 import L2Loss
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.losses.robust import HuberLoss, L1Loss
 
 __all__ = [
-    "DualQueryLoss",
-    "DualQueryTranscript",
     "FlatLoss",
     "FunctionLoss",
     "HuberLoss",

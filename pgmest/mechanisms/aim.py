@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest.errors import ArgumentError
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
 from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, emphasized_cliques, measure_carried
@@ -32,6 +31,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
 )
 from pgmest.mechanisms.result import Outcome
+from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.queries.levels import cliques_by_level, level_kron

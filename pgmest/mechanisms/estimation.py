@@ -10,11 +10,11 @@ import numpy as np
 from pgmest.errors import ImpossibleModelError, ModelTooLarge
 from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.inference.exact.structural_zeros import zero_potentials
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.invariants import possible_total, within_bounds
 from pgmest.mechanisms.parameters import MODEL_MEGABYTES
+from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
 from pgmest.solvers.status import Status

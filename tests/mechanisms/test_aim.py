@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import ArgumentError, JournalError
 from pgmest.evaluation import workload_error
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.mechanisms import AIM, Independent
+from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.privacy import Replace
 from pgmest.privacy.adoption import adopt_file
 from tests.mechanisms.auditing import audit_mechanism

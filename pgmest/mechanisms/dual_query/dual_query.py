@@ -14,11 +14,11 @@ from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.inference.support.support import Support
-from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.dual_query.best_record import best_record
 from pgmest.mechanisms.dual_query.best_record_of_tables import best_record_of_tables
 from pgmest.mechanisms.dual_query.game import Game
+from pgmest.mechanisms.dual_query.likelihood import DualQueryLoss, DualQueryTranscript
 from pgmest.mechanisms.dual_query.workload_rows import WorkloadRows
 from pgmest.mechanisms.invariants import possible_total, within_bounds
 from pgmest.mechanisms.mechanism import Mechanism
@@ -74,7 +74,7 @@ class DualQuery(Mechanism):
     than a hundred-millionth, and no probability is rounded.
 
     estimator="original" returns the records, scaled to N. estimator="pgm" fits a graphical model to the likelihood of
-    all samples (PGM C.3, `pgmest.losses.dual_query`). The samples are public: `result.details["transcript"]`.
+    all samples (PGM C.3, likelihood.py). The samples are public: `result.details["transcript"]`.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K"])

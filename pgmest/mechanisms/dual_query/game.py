@@ -9,9 +9,9 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
-from pgmest.losses.dual_query import DualQueryTranscript
-from pgmest.losses.query_rows import QueryRows
 from pgmest.mechanisms.dual_query.best_record import WeightedCell
+from pgmest.mechanisms.dual_query.likelihood import DualQueryTranscript
+from pgmest.mechanisms.dual_query.query_rows import QueryRows
 from pgmest.privacy.exponential import LEAST_POWER, MOST_EXPONENT, CountExponents
 from pgmest.tables.domain import Clique
 

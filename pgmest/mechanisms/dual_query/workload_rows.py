@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from pgmest.errors import ArgumentError
-from pgmest.losses.query_rows import QueryRows
+from pgmest.mechanisms.dual_query.query_rows import QueryRows
 from pgmest.mechanisms.mechanism import relevant_workload
 from pgmest.privacy.grid import on_grid
 from pgmest.privacy.neighbors import Neighbors, Replace

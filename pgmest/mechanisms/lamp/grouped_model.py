@@ -9,10 +9,10 @@ import numpy as np
 
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import common_refinement, disaggregated
+from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.models.exact import Model
 from pgmest.models.fitted_model import fitted_model
 from pgmest.tables.domain import Clique, Domain

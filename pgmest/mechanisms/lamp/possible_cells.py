@@ -17,10 +17,10 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.estimate import estimate
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp.groups import common_refinement
+from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.models.exact import Model
 from pgmest.queries import Kron, compress
 from pgmest.tables.clique_vector import CliqueVector

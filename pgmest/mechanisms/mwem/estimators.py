@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from pgmest.graph.tree_limit import MEGABYTES_PER_CELL
 from pgmest.mechanisms.adaptive import RoundEstimator
 from pgmest.mechanisms.estimation import known_total
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
+from pgmest.mechanisms.tree_limit import MEGABYTES_PER_CELL
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
 from pgmest.tables.clique_vector import CliqueVector

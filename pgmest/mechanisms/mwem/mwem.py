@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest.errors import ArgumentError
-from pgmest.graph.tree_limit import MEGABYTES_PER_CELL
 from pgmest.mechanisms.adaptive import Adaptive, EqualRounds, Round
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
 from pgmest.mechanisms.exponential_selection import Candidate
@@ -33,6 +32,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
 )
 from pgmest.mechanisms.result import Outcome
+from pgmest.mechanisms.tree_limit import MEGABYTES_PER_CELL
 from pgmest.mechanisms.unnamed import measure_unnamed, unnamed_share
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator

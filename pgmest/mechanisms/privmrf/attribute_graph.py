@@ -9,8 +9,8 @@ from itertools import combinations
 
 import numpy as np
 
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
+from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.tables.domain import Clique, Domain
 
 Dependence = Mapping[frozenset[str], float]

@@ -9,11 +9,11 @@ from scipy.stats import chisquare
 import pgmest as pg
 from pgmest.errors import ArgumentError, ChargeError, ModelTooLarge
 from pgmest.evaluation.workload_error import workload_error
-from pgmest.losses.dual_query import DualQueryLoss
-from pgmest.losses.query_rows import QueryRows
 from pgmest.mechanisms import DualQuery
 from pgmest.mechanisms.dual_query import dual_query
 from pgmest.mechanisms.dual_query.game import Game
+from pgmest.mechanisms.dual_query.likelihood import DualQueryLoss
+from pgmest.mechanisms.dual_query.query_rows import QueryRows
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho, audit, exponential
 from tests.privacy.interrupted import interrupted_after
 

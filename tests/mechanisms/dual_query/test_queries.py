@@ -14,11 +14,11 @@ from scipy.stats import chisquare
 import pgmest as pg
 from pgmest import queries
 from pgmest.errors import ArgumentError, QueryError
-from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript
-from pgmest.losses.query_rows import QueryRows
 from pgmest.mechanisms import DualQuery
 from pgmest.mechanisms.dual_query.best_record_of_tables import best_record_of_tables
 from pgmest.mechanisms.dual_query.game import Game
+from pgmest.mechanisms.dual_query.likelihood import DualQueryLoss, DualQueryTranscript
+from pgmest.mechanisms.dual_query.query_rows import QueryRows
 from pgmest.mechanisms.dual_query.workload_rows import WorkloadRows
 from pgmest.mechanisms.notices import UnusedWorkloadWarning
 from pgmest.privacy import AddRemove, Replace, exponential

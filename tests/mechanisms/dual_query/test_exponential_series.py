@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmest.losses.exponential_series import CHUNK, RADIUS, ExponentialSeries
+from pgmest.mechanisms.dual_query.exponential_series import CHUNK, RADIUS, ExponentialSeries
 
 TIMES = np.linspace(0, 1, 13)
 

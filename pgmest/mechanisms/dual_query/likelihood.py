@@ -16,8 +16,8 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, ShapeError
 from pgmest.losses.base import FlatLoss, dot
-from pgmest.losses.exponential_series import RADIUS, ExponentialSeries
-from pgmest.losses.query_rows import QueryRows, RecordAnswers
+from pgmest.mechanisms.dual_query.exponential_series import RADIUS, ExponentialSeries
+from pgmest.mechanisms.dual_query.query_rows import QueryRows, RecordAnswers
 from pgmest.queries import LinearQuery
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain

@@ -35,7 +35,7 @@ class TreeGrowth:
     """
 
     def __init__(self, tree: JunctionTree, last: str | None = None, graph: np.ndarray | None = None):
-        from pgmest.graph.growth_kernels import eliminate_in_order
+        from pgmest.mechanisms.growth_kernels import eliminate_in_order
 
         order = tree.elimination_order if last is None else order_ending_with(tree, last)
         number = {name: vertex for vertex, name in enumerate(tree.domain)}
@@ -64,7 +64,7 @@ class TreeGrowth:
             asked: the rows to evaluate.
             least: the least number of cells found so far, shape (cliques,); changed in place.
         """
-        from pgmest.graph.growth_kernels import cells_with
+        from pgmest.mechanisms.growth_kernels import cells_with
 
         cells_with(rows, asked, self.cells, self._place, *self._tables, self._work, least)
 

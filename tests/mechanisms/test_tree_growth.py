@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.graph.tree_growth import TreeGrowth
+from pgmest.mechanisms.tree_growth import TreeGrowth
 
 
 @given(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest import CliqueVector, Dataset, Domain
 from pgmest.errors import ArgumentError, ShapeError, UnknownAttributeError
-from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript
+from pgmest.mechanisms.dual_query.likelihood import DualQueryLoss, DualQueryTranscript
 from pgmest.simulation import simulate_dual_query
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

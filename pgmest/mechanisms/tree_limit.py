@@ -10,8 +10,8 @@ import numpy as np
 
 from pgmest.graph.elimination_order import QuickSearch, as_matrix
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.graph.tree_growth import TreeGrowth
 from pgmest.graph.triangulation import interaction_graph
+from pgmest.mechanisms.tree_growth import TreeGrowth
 from pgmest.tables.domain import Clique, Domain
 
 MEGABYTES_PER_CELL = 8e-6
@@ -100,7 +100,7 @@ class TreeLimit:
 
     def _fit(self, asked: np.ndarray, allowed: float) -> np.ndarray:
         """Return whether each of the candidates with these numbers fits."""
-        from pgmest.graph.growth_kernels import covered_cliques
+        from pgmest.mechanisms.growth_kernels import covered_cliques
 
         candidates, covered = self._candidates, np.empty(len(asked), dtype=np.bool_)
         covered_cliques(candidates.rows, asked, self._joined, covered)
@@ -122,7 +122,7 @@ class TreeLimit:
 
         A candidate is not evaluated along further orders once it has at most `enough` cells.
         """
-        from pgmest.graph.growth_kernels import undecided
+        from pgmest.mechanisms.growth_kernels import undecided
 
         rows, found = self._candidates.rows, np.empty(len(open_), dtype=np.int64)
         least = np.full(len(rows), np.inf)

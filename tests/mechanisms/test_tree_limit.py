@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.graph import tree_limit
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.graph.tree_limit import TreeLimit
+from pgmest.mechanisms import tree_limit
+from pgmest.mechanisms.tree_limit import TreeLimit
 
 DOMAIN = pg.Domain({f"x{i}": 2 + i % 4 for i in range(14)})
 
