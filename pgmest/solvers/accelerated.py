@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.solvers.acceleration import AcceleratedSolver, ExactLoss, Parts, Restarts, StepRule
+from pgmest.solvers.acceleration import AcceleratedSolver, ExactLoss, Parts
 from pgmest.solvers.penalty import NO_PENALTY, Penalty
 from pgmest.solvers.problem import Problem
 
@@ -20,17 +20,13 @@ class AcceleratedMirrorDescent(AcceleratedSolver):
 
     Attributes:
         epoch: the number of steps of the first epoch.
-        growth: the ratio of the lengths of consecutive epochs.
-        shrink: the factor on L after each accepted step, which lets L fall again.
         penalty: the term added to the loss: none, or relative entropy to a prior.
     """
 
     epoch: int = 80
-    growth: float = 2.0
-    shrink: float = 0.97
     name: str = "accelerated"
     penalty: Penalty = NO_PENALTY
 
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
         """Return the parts: the exact loss, and steps that must satisfy the inequality without slack."""
-        return Parts(ExactLoss(problem), self.penalty, StepRule(self.shrink), Restarts(self.epoch, self.growth))
+        return Parts(ExactLoss(problem), self.penalty, self.epoch, growth=2.0)

@@ -28,8 +28,6 @@ part       meaning                                                      choices
 surrogate  h, which an epoch minimizes in place of f; its lower bound   `ExactLoss`, `SmoothedSurrogate`, `Subgradients`
 penalty    the term added to the loss, inside the proximal step         `NoPenalty`, `EntropyPenalty`
 acceptance the slack by which a step may violate the inequality         `Acceptance`
-step rule  the rule by which L adapts to the curvature                  `StepRule`
-restarts   the lengths of the epochs                                    `Restarts`
 ========== ============================================================ ================================================
 """
 
@@ -58,6 +56,12 @@ LONGEST_MOVE = 5.0
 STEEPEST = 1e6
 """Limits for losses that can be infinite: the largest change of a potential in one step, in nats, and the largest ratio
 of the gradient at z to the gradient at the average x from which an epoch may start."""
+
+SHRINK = 0.97
+"""The factor on L after a step that satisfies the inequality with room to spare, which lets L fall again."""
+
+NARROWING = 0.4
+"""The factor on the width of the slack at each restart."""
 
 SMALLEST_DIVERGENCE = 1e-28
 """Steps with a smaller KL divergence are accepted, because both sides of the inequality are rounding errors."""
@@ -102,11 +106,9 @@ class Acceptance:
 
     Attributes:
         width: epsilon, in the units of the loss.
-        narrowing: the factor on the width at each restart.
     """
 
     width: float = 0.0
-    narrowing: float = 1.0
 
     def slack(self, momentum: float) -> float:
         """Return the slack at this momentum."""
@@ -114,38 +116,25 @@ class Acceptance:
 
     def next_epoch(self) -> Acceptance:
         """Return the acceptance of the next epoch."""
-        return Acceptance(self.width * self.narrowing, self.narrowing)
-
-
-@dataclass(frozen=True)
-class StepRule:
-    """The rule by which L adapts to the curvature: L doubles after a refused step.
-
-    Attributes:
-        shrink: the factor on L after a step that satisfies the inequality with room to spare.
-        least: the smallest L, as a share of the largest L so far.
-    """
-
-    shrink: float
-    least: float = 0.0
-
-
-@dataclass(frozen=True)
-class Restarts:
-    """The number of steps of the first epoch, and the ratio of the lengths of consecutive epochs."""
-
-    epoch: int
-    growth: float
+        return Acceptance(self.width * NARROWING)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of an accelerated solver."""
+    """The parts of an accelerated solver.
+
+    Attributes:
+        surrogate, penalty, acceptance: what an epoch minimizes, and the slack of its steps.
+        epoch: the number of steps of the first epoch.
+        growth: the ratio of the lengths of consecutive epochs.
+        least_smoothness: the smallest L, as a share of the largest L so far.
+    """
 
     surrogate: Surrogate
     penalty: Penalty
-    steps: StepRule
-    restarts: Restarts
+    epoch: int
+    growth: float
+    least_smoothness: float = 0.0
     acceptance: Acceptance = Acceptance()
 
 
@@ -214,8 +203,8 @@ class AcceleratedSolver(Solver[AcceleratedState]):
             acceptance=parts.acceptance,
             average=p.copy(),
             smoothness=surrogate.smoothness_guess or _first_smoothness(surrogate.problem, gradient),
-            epoch=float(parts.restarts.epoch),
-            steps_left=parts.restarts.epoch,
+            epoch=float(parts.epoch),
+            steps_left=parts.epoch,
             gradient=gradient,
             point=np.empty_like(p),
             change=np.empty_like(p),
@@ -270,7 +259,7 @@ def _restart(state: AcceleratedState) -> None:
     state.acceptance = state.acceptance.next_epoch()
     np.copyto(state.average, state.p)
     state.step_sum = 0.0
-    state.epoch *= state.parts.restarts.growth
+    state.epoch *= state.parts.growth
     state.steps_left = int(state.epoch)
 
 
@@ -300,16 +289,15 @@ def _accepted(state: AcceleratedState, distance: float, excess: float) -> bool:
         distance: KL(z' || z).
         excess: the left side of the inequality divided by a^2, see `Surrogate.excess`.
     """
-    steps = state.parts.steps
     allowed, slack = state.smoothness * distance, state.acceptance.slack(state.momentum)
     if distance > SMALLEST_DIVERGENCE or excess == math.inf:
         if excess > allowed + slack:
             state.smoothness *= 2.0
             return False
         if excess <= allowed + 0.25 * slack:
-            state.smoothness *= steps.shrink
+            state.smoothness *= SHRINK
     state.largest_smoothness = max(state.largest_smoothness, state.smoothness)
-    state.smoothness = max(state.smoothness, steps.least * state.largest_smoothness)
+    state.smoothness = max(state.smoothness, state.parts.least_smoothness * state.largest_smoothness)
     return True
 
 

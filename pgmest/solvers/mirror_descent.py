@@ -18,6 +18,9 @@ from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
 
+GROWTH = 1.3
+"""The factor on the step size after an accepted step of the line search."""
+
 SMALLEST_DECREASE = 1e-15
 """A step with a predicted decrease below this share of the loss cannot change the loss in floating point."""
 
@@ -74,14 +77,12 @@ class MirrorDescent(Solver[MirrorState]):
     Attributes:
         rule: the step rule.
         size: the size of "constant" and "decreasing" steps, in the units of a loss of marginals that sum to one.
-        growth: the factor on the step size after an accepted step of the line search.
 
     Raises:
         ArgumentError: the rule is unknown or the size is not positive. At the start of a run: "constant" steps without
             a size, and a loss without a Lipschitz constant.
     """
 
-    growth: float = 1.3
     name: str = "mirror_descent"
     rule: Rule = "line_search"
     size: float | None = None
@@ -105,7 +106,7 @@ class MirrorDescent(Solver[MirrorState]):
         loss, gradient = problem.loss_and_gradient(p)
         predicted = dot(state.gradient, state.p - p)
         if state.loss - loss >= 0.5 * predicted:
-            return MirrorState(theta, p, log_partition, loss=loss, gradient=gradient, size=state.size * self.growth)
+            return MirrorState(theta, p, log_partition, loss=loss, gradient=gradient, size=state.size * GROWTH)
         state.size *= 0.5
         if predicted <= SMALLEST_DECREASE * abs(state.loss):
             state.status = Status.PRECISION

@@ -14,6 +14,9 @@ from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
 
+SHRINK = 0.2
+"""The factor on the strength s after each step."""
+
 STEP_CALLS = 300
 """The most oracle calls of one step."""
 
@@ -55,15 +58,11 @@ class ProximalPoint(Solver[ProximalState]):
     multipliers, so tables with noise of 1 and of 10^6 are fitted together in the time of equal ones (Rockafellar 1976;
     with relative entropy: Censor and Zenios 1992). The multipliers of the last step certify the loss.
 
-    Attributes:
-        shrink: the factor on s after each step.
-
     Raises:
         ArgumentError: at the start of a run, if the loss is not a sum of squares with a positive weight in each cell,
             or if a fact does not count cells.
     """
 
-    shrink: float = 0.2
     name: str = "proximal_point"
 
     def start(self, problem: Problem, theta: np.ndarray) -> ProximalState:
@@ -77,7 +76,7 @@ class ProximalPoint(Solver[ProximalState]):
             )
         p, log_partition = problem.marginals(theta)
         loss, _ = problem.loss_and_gradient(p)
-        strength = max(self.shrink * loss, problem.loss.noise_floor)
+        strength = max(SHRINK * loss, problem.loss.noise_floor)
         return ProximalState(theta, p, log_partition, loss=loss, strength=strength, dual=ImplicitStep(problem))
 
     def step(self, problem: Problem, state: ProximalState) -> ProximalState:
@@ -95,7 +94,7 @@ class ProximalPoint(Solver[ProximalState]):
                 point.log_partition,
                 settled=True,
                 loss=loss,
-                strength=self.shrink * state.strength,
+                strength=SHRINK * state.strength,
                 dual=state.dual,
                 point=point,
                 refusals=state.refusals,

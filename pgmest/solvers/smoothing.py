@@ -10,7 +10,7 @@ import numpy as np
 from pgmest.errors import ArgumentError
 from pgmest.losses.base import dot
 from pgmest.losses.smoothed import KinkedLoss, SmoothedLoss
-from pgmest.solvers.acceleration import AcceleratedSolver, AcceleratedState, Parts, Restarts, StepRule
+from pgmest.solvers.acceleration import AcceleratedSolver, AcceleratedState, Parts
 from pgmest.solvers.penalty import NO_PENALTY, Penalty
 from pgmest.solvers.problem import Problem
 
@@ -21,6 +21,9 @@ WIDEST = 100.0
 smoothing error at x, the kinked loss minus the smoothed one. If the change is above UNSETTLED times the error, the
 epoch has not converged and the widths grow by WIDER; below SETTLED times the error they shrink by NARROWER. The
 softness stays between its first value and WIDEST times that."""
+
+SOFTNESS = 0.03
+"""The mean width of the first epoch, as a share of the mean absolute residual."""
 
 LEAST_SMOOTHNESS = 1e-4
 """The smallest L, as a share of the largest one. Between kinks the smoothed loss is linear; without this limit L would
@@ -107,25 +110,20 @@ class AcceleratedSmoothing(AcceleratedSolver):
     happens if the noise of the answers differs a thousandfold, and shrink again after one that did.
 
     Attributes:
-        epoch, growth, shrink, penalty: as for `AcceleratedMirrorDescent`.
-        softness: the mean width of the first epoch, as a share of the mean absolute residual.
+        epoch, penalty: as for `AcceleratedMirrorDescent`.
     """
 
     epoch: int = 50
-    growth: float = 1.25
-    shrink: float = 0.97
     name: str = "smoothing"
-    softness: float = 0.03
     penalty: Penalty = NO_PENALTY
 
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
         """Return the parts: the loss smoothed at the marginals p, and steps without slack."""
         loss = problem.loss
-        smoothed = loss.smoothed(p[problem.measured], self.softness) if isinstance(loss, KinkedLoss) else None
+        smoothed = loss.smoothed(p[problem.measured], SOFTNESS) if isinstance(loss, KinkedLoss) else None
         if smoothed is None:
             raise ArgumentError(
                 "method='smoothing' needs absolute residuals, as in loss='l1'; use method='auto' for this loss."
             )
-        surrogate = SmoothedSurrogate.of(problem, smoothed, self.softness, self.softness)
-        steps = StepRule(self.shrink, LEAST_SMOOTHNESS)
-        return Parts(surrogate, self.penalty, steps, Restarts(self.epoch, self.growth))
+        surrogate = SmoothedSurrogate.of(problem, smoothed, SOFTNESS, SOFTNESS)
+        return Parts(surrogate, self.penalty, self.epoch, growth=1.25, least_smoothness=LEAST_SMOOTHNESS)

@@ -13,11 +13,12 @@ from pgmest.solvers.acceleration import (
     Acceptance,
     ExactLoss,
     Parts,
-    Restarts,
-    StepRule,
 )
 from pgmest.solvers.penalty import NO_PENALTY, Penalty
 from pgmest.solvers.problem import Problem
+
+ACCURACY = 0.03
+"""The first slack, relative to the loss at the start."""
 
 
 @dataclass
@@ -90,17 +91,11 @@ class UniversalAccelerated(AcceleratedSolver):
     Epochs are shorter than for smooth losses, because the slack shrinks only at restarts.
 
     Attributes:
-        epoch, growth, shrink: as for `AcceleratedMirrorDescent`.
-        accuracy: the first slack, relative to the loss at the start.
-        narrowing: the factor on the slack at each restart.
+        epoch: as for `AcceleratedMirrorDescent`.
     """
 
     epoch: int = 50
-    growth: float = 1.4
-    shrink: float = 0.97
     name: str = "universal"
-    accuracy: float = 0.03
-    narrowing: float = 0.4
 
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
         """Return the parts: the loss with its subgradients, and a slack proportional to the loss at p."""
@@ -108,7 +103,7 @@ class UniversalAccelerated(AcceleratedSolver):
         return Parts(
             Subgradients(ExactLoss(problem), theta.copy()),
             NO_PENALTY,
-            StepRule(self.shrink),
-            Restarts(self.epoch, self.growth),
-            Acceptance(self.accuracy * max(abs(loss), np.finfo(float).tiny), self.narrowing),
+            self.epoch,
+            growth=1.4,
+            acceptance=Acceptance(ACCURACY * max(abs(loss), np.finfo(float).tiny)),
         )
