@@ -3,7 +3,7 @@
 # make notebooks   run each notebook from top to bottom, as `.ci/run` does
 # make search   run the property tests with many new random examples; prints the seed, and SEED=... repeats a run
 # make docs     build guides, notebooks and reference: build/docs/index.html; fails if a link leads nowhere
-# make lint     check style and prose; make types: check static types
+# make lint     check style, prose and size; make types: check static types
 # make bench    run the benchmarks; make clean: remove what these targets made
 #
 # make compat   run mbi's own tests on pgmest; make opendp: run OpenDP's tables with our estimator, and their notebook
@@ -50,6 +50,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python .ci/prose
+	$(BIN)/python .ci/size
 
 types: $(VENV)/.installed-dev
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python

@@ -166,6 +166,47 @@ class Table:
     assert phrases == [(9, "stands for")]
 
 
+@pytest.mark.skipif(not (ROOT / ".ci" / "size").exists(), reason="no .ci here")
+def test_the_size_check_counts_code_parameters_and_constants():
+    size = runpy.run_path(str(ROOT / ".ci" / "size"))
+    source = '''"""The module, which is not counted."""
+import math  # nor is this
+
+LEAST, MOST = 1, 2
+"""Two constants."""
+other = 3
+
+def area(width, *, height=2.0):
+    """Return the area."""
+    return (width *
+            height)  # in pixels
+
+def _hidden(a, b): ...
+
+@dataclass(frozen=True)
+class Box:
+    kind: ClassVar[str]
+    width: int
+
+    def grown(self, by): ...
+'''
+    assert size["constants"](source) == ["LEAST", "MOST"]
+    assert list(size["parameters"](source)) == [("area", 2), ("Box", 1), ("Box.grown", 1)]
+    function = "def area(width, *, height=2.0):\n    return width * height\n"
+    assert size["tokens"](function) == 16
+    assert size["tokens"]('"""A module."""\nimport math\n# a remark\n' + function.replace("* h", "*\\\n h")) == 16
+
+
+@pytest.mark.skipif(not (ROOT / ".ci" / "size").exists(), reason="no .ci here")
+def test_ceilings_are_set_anew_and_keep_their_comments(tmp_path, monkeypatch):
+    size = runpy.run_path(str(ROOT / ".ci" / "size"))
+    path = tmp_path / "ceilings.toml"
+    path.write_text("# A heading.\nroom = 100  # for a reason\n")
+    monkeypatch.setitem(size["write"].__globals__, "CEILINGS", path)
+    size["write"]({"room": 200, "more": 10})
+    assert path.read_text() == "# A heading.\nroom = 201  # for a reason\nmore = 11\n"
+
+
 @settings(max_examples=60)
 @given(st.booleans())
 def test_random_examples_are_as_many_as_the_profile_says(drawn):
