@@ -24,16 +24,12 @@ examples:
 No private table is read, so the plan costs no privacy and may be published. The number of records is private, too:
 give a public guess.
 
-For lamp, the plan assumes values as unequal, and dependences as frequent, as in typical tables of surveys, health and
-credit records. It has the expected error of each column and each pair of columns, the weakest dependence that is worth
-its cost, the number of pairs that are likely to be measured, the pairs that the budget cannot carry, and what would
-help. Columns with a hierarchy have a line for each level, such as diagnosis@chapter, and tables with them a line for
-each level that --workload names, or for all. Runs on real tables had errors within a factor of 2 of the planned ones,
-on average over columns and pairs.
-
-Every other mechanism is rehearsed on made-up records, for at most --most-seconds. The output has, for each measured
-table, its cells, the standard deviation of the noise in records, the average number of records in a cell, and the share
-of records that the noise alone would move. An adaptive mechanism may measure other tables of the real records.
+The plan is a rehearsal: the mechanism runs on made-up records, whose values are as uneven and whose columns depend as
+those of typical tables of surveys, health and credit records. It has the error of each column and of each pair of
+columns, the tables that are measured and their noise, the tables that the budget cannot carry, and what would help:
+each change is rehearsed, too. Columns with a hierarchy have a line for each level, such as diagnosis@chapter, and
+tables with them a line for each level that --workload names, or for all. An adaptive mechanism may measure other tables
+of the real records. A rehearsal takes as long as a run; --quick rehearses once, for some seconds.
 
 For a schema of linked tables, --records-expected is the number of rows of the root, such as households. The plan is a
 rehearsal on made-up tables, with the errors to expect of sizes, of each table, and of what binds rows to one another.
@@ -51,13 +47,13 @@ def _options(add: Add) -> None:
     matters_option(add)
     text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
     add("--buy-bounds", type=float, metavar="X", help=text)
-    text = "the limit on a rehearsal, for other mechanisms than lamp (default: %(default)g)"
-    add("--most-seconds", type=float, default=10.0, metavar="X", help=text)
+    add("--quick", action="store_true", help="rehearse once, on at most 50,000 records, and look for no remedies")
+    text = "the seconds after which nothing more is rehearsed (default: %(default)g)"
+    add("--most-seconds", type=float, default=60.0, metavar="X", help=text)
     add("--json", action="store_true", help="print JSON")
 
 
 def _run(options: argparse.Namespace) -> None:
-    from pgmest.mechanisms import LAMP
     from pgmest.mechanisms.registry import check_weighing
     from pgmest.mechanisms.rehearsal import rehearse
     from pgmest.privacy import AddRemove
@@ -94,10 +90,7 @@ def _run(options: argparse.Namespace) -> None:
     if matters is not None:
         check_weighing(mechanism)
         workload = emphasized(domain, workload, matters)
-    if isinstance(mechanism, LAMP):
-        plan = mechanism.plan(domain, records, workload)
-    else:
-        plan = rehearse(mechanism, domain, records, workload, time_limit=options.most_seconds, matters=matters or ())
+    plan = rehearse(mechanism, domain, records, workload, time_limit=options.most_seconds, quick=options.quick)
     show(json.dumps(plan.to_json()) if options.json else plan)
     if unit and not options.json:
         show(unit_in_words(unit))

@@ -126,7 +126,7 @@ class AIM(Mechanism):
         self, curator: Curator, workload: Workload | None, relevance: Mapping[Clique, float], limit: TreeLimit
     ) -> None:
         """Measure those emphasized marginals that fit into the junction tree and that the budget can carry."""
-        emphasized, cliques = emphasized_cliques(workload, curator), []
+        emphasized, cliques = emphasized_cliques(workload, curator.domain), []
         if not emphasized:
             return
         small, together = set(map(frozenset, relevance)), tree_limit(curator, limit.cliques, self.max_megabytes)

@@ -30,11 +30,10 @@ STRONG = 0.25
 the median over nine tables of censuses, surveys, health and credit records and emergency calls."""
 
 
-def emphasized_cliques(workload: Workload | None, curator: Curator) -> list[Clique]:
+def emphasized_cliques(workload: Workload | None, domain: Domain) -> list[Clique]:
     """Return the attributes or levels of the items that matter, without those of one value and single attributes."""
     if workload is None:
         return []
-    domain = curator.domain
     several = [tuple(n for n in names if _size(domain, (n,)) > 1) for names in map(_named, workload) if names]
     return list(dict.fromkeys(ordered_levels(domain, names) for names in several if len(names) > 1))
 

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.data.codes import code_type
-from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.errors import ArgumentError, plural
 from pgmest.evaluation.linked_errors import LinkedErrors, linked_errors
 from pgmest.mechanisms.linked import LinkedLAMP
+from pgmest.mechanisms.made_up import CLASSES, Laws
 from pgmest.mechanisms.notices import WeakPromiseWarning, delta_warnings, epsilon_warnings
 from pgmest.schema.linked.schema import LinkedSchema
 
 MOST_UNITS = 50_000
 """The largest number of made-up units; more of them would change the time, and the errors less than proportionally."""
-CLASSES, ALIKE = 6, 0.7
-"""The number of classes in the mixture that makes up rows, and the share of rows with the class of their parent."""
+ALIKE = 0.7
+"""The share of made-up rows with the class of their parent."""
 MEAN_SIZE = 2.5
 """The average number of rows of a parent, where at least twice as many count."""
 
@@ -122,28 +121,19 @@ def made_up_tables(schema: LinkedSchema, units: int) -> LinkedDataset:
     for name, part in schema.parts.items():
         if part.parent is None:
             kinds[name] = generator.integers(CLASSES, size=units)
-            tables[name] = LinkedTable(_records(part.schema.domain, kinds[name], generator))
+            tables[name] = LinkedTable(Laws.of(part.schema.domain, generator).records(kinds[name], generator))
             continue
         parent_rows = np.repeat(np.arange(len(kinds[part.parent])), _sizes(kinds[part.parent], part.at_most, generator))
         inherited = kinds[part.parent][parent_rows]
         alike = generator.random(len(parent_rows)) < ALIKE
         kinds[name] = np.where(alike, inherited, generator.integers(CLASSES, size=len(parent_rows)))
-        data = _records(part.schema.domain, kinds[name], generator)
+        data = Laws.of(part.schema.domain, generator).records(kinds[name], generator)
         if part.order_by is not None:
             places = np.lexsort((data.column(part.order_by), parent_rows))
             data, kinds[name] = data.take(places), kinds[name][places]
         ordered = {"ordered": part.order is not None, "order_by": part.order_by}
         tables[name] = LinkedTable(data, part.parent, parent_rows, part.at_most, **ordered)
     return LinkedDataset(tables, unit=schema.protected)
-
-
-def _records(domain: Any, kinds: np.ndarray, generator: np.random.Generator) -> Dataset:
-    columns = []
-    for size in domain.shape:
-        weights = generator.dirichlet(np.full(size, 0.5), size=CLASSES).cumsum(axis=1)
-        codes = (generator.random(len(kinds))[:, None] > weights[kinds][:, :-1]).sum(axis=1)
-        columns.append(codes.astype(code_type(size)))
-    return Dataset.from_codes(columns or np.empty((len(kinds), 0), dtype=np.int64), domain)
 
 
 def _sizes(kinds: np.ndarray, at_most: int, generator: np.random.Generator) -> np.ndarray:

@@ -126,7 +126,7 @@ def test_compare_info_and_plan_know_levels(folder, capsys):
     (folder / "people2.yaml").write_text(schema.read_text())
     assert main(["info", str(folder / "people2.yaml")]) == 0
     assert "8 seen@quarter" in capsys.readouterr().out
-    plan = ["plan", str(folder / "people2.yaml"), "--epsilon", "1", "--workload", "dx@chapter,sex"]
+    plan = ["plan", str(folder / "people2.yaml"), "--quick", "--epsilon", "1", "--workload", "dx@chapter,sex"]
     assert main(plan) == 0
     assert "dx@chapter x sex" in capsys.readouterr().out
     assert main([*plan, "--json"]) == 0
@@ -186,7 +186,7 @@ def test_a_level_may_matter_in_plans_and_runs(folder, mechanism, capsys):
     (folder / "codes.csv").write_text("\n".join([*map(",".join, [("code", "chapter", "block"), *CODES])]))
     schema = str(folder / "people.yaml")
     wanted = ["--matters", "sex,dx@chapter", "--mechanism", mechanism, "--epsilon", "5"]
-    assert main(["plan", schema, "--records-expected", "2000", "--json", *wanted]) == 0
+    assert main(["plan", schema, "--records-expected", "2000", "--quick", "--json", *wanted]) == 0
     ((matters, measured),) = [
         (tuple(one["clique"]), one["measured"]) for one in json.loads(capsys.readouterr().out)["matters"]
     ]

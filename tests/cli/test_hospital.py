@@ -115,7 +115,7 @@ def test_the_check_says_what_is_true(folder, capsys):
 
 
 def test_the_plan_says_what_is_public(folder, capsys):
-    arguments = ["plan", str(folder / "visits.yaml"), "--records-expected", "6000", *TRIAL[:4]]
+    arguments = ["plan", str(folder / "visits.yaml"), "--records-expected", "6000", "--quick", *TRIAL[:4]]
     text = printed(arguments, capsys)
     assert "at most 4 rows of each are counted. Rows beyond them, and rows without a person, are left out" in text
     private = (f"{ROWS:,}", f"{left_out():,}", f"{ROWS - left_out():,}", f"{broken():,}", str(ROWS))

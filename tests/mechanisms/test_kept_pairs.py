@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.mechanisms.kept_pairs import IMPLIED, INDEPENDENT, MEASURED, KeptPairs
+from pgmest.mechanisms.made_up import made_up
 from pgmest.mechanisms.registry import named_mechanism
-from pgmest.mechanisms.rehearsal import made_up
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4, "d": 2, "one": 1})
 DATA = made_up(DOMAIN, 2000)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import signal
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +18,14 @@ import pytest
 import pgmest as pg
 from pgmest.cli.main import main
 from pgmest.errors import ArgumentError
-from pgmest.mechanisms import prepared_run
-from pgmest.mechanisms.notices import delta_warnings
+from pgmest.mechanisms import LAMP, prepared_run
+from pgmest.mechanisms.made_up import made_up
+from pgmest.mechanisms.notices import UnusedWorkloadWarning, delta_warnings
 from pgmest.mechanisms.registry import named_mechanism
-from pgmest.mechanisms.rehearsal import made_up, rehearse
+from pgmest.mechanisms.rehearsal import rehearse
+from pgmest.mechanisms.remedies import too_weak
 from pgmest.mechanisms.stopping import Stop, stopped_early
+from pgmest.tables.distances import total_variation
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5})
 DATA = made_up(DOMAIN, 500)
@@ -56,8 +61,27 @@ def test_made_up_records_depend_on_the_domain_and_seed_alone():
     assert DATA.records == 500
     assert DATA.domain == DOMAIN
     assert np.array_equal(DATA.codes, made_up(DOMAIN, 500).codes)
-    pair = DATA.project(("a", "c")).values / 500
-    assert np.abs(pair - np.outer(pair.sum(1), pair.sum(0))).sum() > 0.1
+
+
+def test_made_up_pairs_are_as_dependent_as_those_of_typical_tables():
+    sizes = [2, 3, 5, 10, 20, 50, 100, 4, 6, 8, 12, 16, 2, 2, 30, 7]
+    domain, found = pg.Domain({f"x{place}": size for place, size in enumerate(sizes)}), []
+    for seed in range(4):
+        data = made_up(domain, 100_000, seed)
+        for pair in itertools.combinations(domain, 2):
+            table = data.project(pair).values / data.records
+            found.append(0.5 * np.abs(table - np.outer(table.sum(1), table.sum(0))).sum())
+    quartiles = np.quantile(found, [0.25, 0.5, 0.75, 0.95])
+    assert (0.5 * np.array([0.004, 0.03, 0.09, 0.25]) < quartiles).all()
+    assert (quartiles < [0.02, 0.06, 0.15, 0.4]).all()
+
+
+def test_made_up_records_keep_structural_zeros_where_some_can():
+    rules = [pg.zeros.impossible(("a", "b"), [(0, 0), (1, 2)]), pg.zeros.only(("b", "c"), [(0, 1), (1, 1), (2, 4)])]
+    data = made_up(DOMAIN, 3000, zeros=rules)
+    assert data.records == 3000
+    assert data.project(("a", "b")).values[[0, 1], [0, 2]].sum() == 0
+    assert data.project(("b", "c")).values[[0, 1, 2], [1, 1, 4]].sum() == 3000
 
 
 @pytest.mark.parametrize(
@@ -79,11 +103,14 @@ def test_a_delta_that_promises_nothing_is_questioned(delta, records, asked):
 def test_a_guess_must_be_a_number_of_records(records):
     with pytest.raises(ArgumentError, match="records"):
         rehearse(pg.mechanisms.Independent(rho=0.1), DOMAIN, records)
+    with pytest.raises(ArgumentError, match="records"):
+        pg.mechanisms.LAMP(rho=0.1).plan(DOMAIN, records)
 
 
 def test_the_command(tmp_path, capsys):
     (tmp_path / "s.yaml").write_text(SCHEMA)
     arguments = ["plan", str(tmp_path / "s.yaml"), "--mechanism", "mst", "--epsilon", "1", "--records-expected", "2000"]
+    arguments.append("--quick")
     assert main(arguments) == 0
     text = capsys.readouterr().out
     assert "age x sex" in text or "sex" in text
@@ -95,20 +122,151 @@ def test_the_command(tmp_path, capsys):
 
 def test_pairs_are_listed_however_many_columns_there_are():
     domain = pg.Domain({f"x{i}": 2 for i in range(45)})
-    plan = rehearse(pg.mechanisms.MST(rho=1.0), domain, 2000)
+    plan = rehearse(pg.mechanisms.MST(rho=1.0), domain, 2000, quick=True)
     lines = str(plan).splitlines()
-    assert sum(" x " in line for line in lines) == 20
+    assert len(plan.pairs) == 45 * 44 // 2
+    noise = next(place for place, line in enumerate(lines) if line.startswith("measured table"))
+    assert sum(" x " in line for line in lines[noise:]) == 20
     assert "... and 25 of single columns and 24 tables of several, with more noise" in lines
 
 
 def test_a_rehearsal_that_a_limit_ends_says_so_and_what_matters_is_named():
-    plan = rehearse(slow(), DOMAIN, 500, time_limit=0.2, matters=[("a",), ("a", "c")])
+    workload = pg.workloads.emphasized(DOMAIN, None, [("a", "c")])
+    with pytest.warns(UnusedWorkloadWarning):
+        plan = rehearse(slow(), DOMAIN, 500, workload, time_limit=0.2)
     assert plan.spent == pytest.approx(2 / 3)
     assert "The rehearsal was ended after 66.7 % of the budget" in str(plan)
-    assert "* a is measured in the rehearsal" in str(plan)
     assert "!  a x c matters, but is NOT measured" in str(plan)
-    assert plan.to_json()["matters"] == [{"clique": ["a"], "measured": True}, {"clique": ["a", "c"], "measured": False}]
+    assert plan.to_json()["matters"] == [{"clique": ["a", "c"], "measured": False}]
+    assert plan.remedies == ()
     assert rehearse(pg.mechanisms.Independent(rho=0.1), DOMAIN, 500).spent == pytest.approx(1)
+
+
+# -- errors, what is lost, and what would help -----------------------------------------------------------------------
+
+
+VISITS = {"code": 300, "postal": 60, "age": 20, "sex": 2, "readmitted": 2, "year": 1}
+
+
+def test_errors_are_those_of_the_rehearsal_and_fall_with_the_budget():
+    poor, rich = (rehearse(LAMP(rho=rho), pg.Domain(VISITS), 4000, quick=True) for rho in (1e-9, 1.0))
+    assert poor.measured_pairs == 0
+    assert "WARNING: this budget allows one-way marginals only" in str(poor)
+    assert rich.measured_pairs > 0
+    assert "WARNING" not in str(rich)
+    for one, other in zip(poor.columns, rich.columns, strict=True):
+        assert one.clique == other.clique
+        assert one.cells == 1 or one.error > other.error > 0
+    assert {table.clique for table in rich.pairs} == set(itertools.combinations([n for n in VISITS if n != "year"], 2))
+    assert rich.mean_error < poor.mean_error
+
+
+def test_planned_errors_of_columns_are_about_those_of_a_run():
+    census = pg.datasets.load("census").select(["age", "sex", "education-num", "occupation"])
+    mechanism = LAMP(rho=0.01, backend="simulation", records=5000)
+    planned = {table.clique: table for table in mechanism.plan(census.domain, census.records, quick=True).columns}
+    result = mechanism.fit(census, seed=0, progress=False)
+    for name in ("age", "education-num", "occupation"):
+        error = total_variation(census.project((name,)), result.project((name,)))
+        assert 1 / 4 < planned[name,].error / error < 4
+
+
+def test_half_widths_are_those_of_intervals_and_exact_tables_have_none():
+    published = pg.LinearMeasurement.exact(np.array([400.0, 300, 200, 100]), ("a",))
+    plan = rehearse(LAMP(rho=0.01, invariants=[published]), DOMAIN, 1000, quick=True)
+    widths = {table.clique: (table.error, table.half_width) for table in plan.columns}
+    assert widths["a",] == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-6))
+    assert widths["b",][1] > 0
+    bounded = pg.LinearMeasurement.at_least(np.zeros(4), ("a",))
+    assert rehearse(LAMP(rho=0.01, invariants=[bounded]), DOMAIN, 1000, quick=True).columns[0].half_width > 0
+    none = rehearse(pg.mechanisms.DualQuery(epsilon=1.0, time_limit=0.1), DOMAIN, 100, quick=True)
+    assert {table.half_width for table in (*none.columns, *none.pairs)} == {None}
+
+
+def test_a_plan_says_what_is_lost_and_what_would_help():
+    mechanism = LAMP(epsilon=1.0, neighbors=pg.privacy.AddRemove(4))
+    plan = rehearse(mechanism, pg.Domain(VISITS), 4000)
+    text = " ".join(str(plan).split())
+    assert text.startswith("LAMP with epsilon 1 and delta 1e-09 for 4 records of a person, added or removed together")
+    assert "No record was read" in text
+    assert plan.too_weak[0].clique == ("code", "postal")
+    assert "code x postal, 18,000 cells: no reasonable budget is enough, or at most" in text
+    assert "it takes epsilon" in text
+    helps = text.split("What would help:")[1]
+    assert all(text in helps for text in ("--matters", "epsilon 2:", "at_most 2 instead of 4", "coarser bins"))
+    saved = json.loads(json.dumps(plan.to_json()))
+    assert len(saved["pairs"]) == 10
+    assert saved["too_weak"][0]["clique"] == ["code", "postal"]
+    assert saved["remedies"] == list(plan.remedies)
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 0.3}, {"rho": 1e-3}])
+def test_what_a_weak_table_takes_is_enough(budget: Any):
+    domain, cliques, records = pg.Domain({"code": 120, "ward": 12, "sex": 2}), [("code", "ward"), ("ward", "sex")], 8000
+    ((name, _),) = budget.items()
+    (weak,) = too_weak(LAMP(**budget), domain, cliques, records)
+    assert weak.clique == ("code", "ward")
+    assert weak.budget is not None
+    assert weak.values is not None
+    assert weak.budget.startswith(f"{name} ")
+    more: Any = float(weak.budget.split()[1])
+    assert list(too_weak(LAMP(**{name: 1.05 * more}), domain, cliques, records)) == []
+    assert len(list(too_weak(LAMP(**{name: 0.9 * more}), domain, cliques, records))) == 1
+    for values, count in ((weak.values, 0), (weak.values + 1, 1)):
+        fewer = pg.Domain({name: min(size, values) for name, size in domain.items()})
+        assert len(list(too_weak(LAMP(**budget), fewer, cliques, records))) == count
+
+
+def test_tables_that_matter_are_named_with_what_becomes_of_them():
+    workload = pg.workloads.emphasized(VISITS, None, [("age", "readmitted"), ("code", "postal")])
+    plan = rehearse(LAMP(epsilon=1.0, neighbors=pg.privacy.AddRemove(4)), pg.Domain(VISITS), 8000, workload, quick=True)
+    text = " ".join(str(plan).split())
+    assert "* age x readmitted matters: it is measured in the rehearsal" in text
+    assert "! code x postal matters, but is NOT measured: the budget cannot carry it" in text
+    found = {tuple(one["clique"]): one["measured"] for one in plan.to_json()["matters"]}
+    assert found == {("code", "postal"): False, ("age", "readmitted"): True}
+
+
+def test_a_workload_says_which_tables_are_planned():
+    plan = rehearse(LAMP(rho=1.0), DOMAIN, 1000, [("a", "b", "c")], quick=True)
+    assert [table.clique for table in plan.pairs] == [("a", "b"), ("a", "c"), ("b", "c"), ("a", "b", "c")]
+    assert "a x b x c" in str(plan)
+    assert rehearse(LAMP(rho=1.0), DOMAIN, 100, ["a"], quick=True).pairs == ()
+    prefixes = pg.workloads.prefixes(DOMAIN, [("a",)], ["a"])
+    assert rehearse(LAMP(rho=1.0), DOMAIN, 100, prefixes, quick=True).pairs == ()
+
+
+def of_codes(workload=None):
+    """Return a plan for 60 codes in 12 blocks in 3 chapters, and two other attributes."""
+    tree = pg.Hierarchy("code", {"chapter": np.arange(60) // 20, "block": np.arange(60) // 5})
+    domain = pg.Domain({"code": 60, "sex": 2, "age": 6}).with_hierarchies(tree)
+    return rehearse(LAMP(epsilon=1.0, delta=1e-9), domain, 10_000, workload, quick=True)
+
+
+def test_plans_have_a_line_for_each_level_whose_error_is_smaller_the_coarser_it_is():
+    plan = of_codes()
+    levels = {table.clique: table for table in plan.by_level}
+    assert set(levels) == {
+        (f"code@{level}", *more) for level in ("chapter", "block") for more in ((), ("sex",), ("age",))
+    }
+    codes = {table.clique: table.error for table in (*plan.columns, *plan.pairs)}
+    for more in ((), ("sex",), ("age",)):
+        chapter, block = (levels[f"code@{level}", *more].error for level in ("chapter", "block"))
+        assert 0 < chapter <= block <= codes["code", *more]
+    assert levels["code@chapter", "age"].cells == 18
+    text = str(plan)
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("code")][:3] == [
+        "code",
+        "code@chapter",
+        "code@block",
+    ]
+    assert "code@block x age" in text
+    assert {tuple(one["clique"]) for one in plan.to_json()["by_level"]} == set(levels)
+
+
+def test_a_workload_says_which_levels_are_listed():
+    asked = [("code@chapter", "sex"), ("code", "age")]
+    assert [table.clique for table in of_codes(asked).by_level if len(table.clique) == 2] == [("code@chapter", "sex")]
 
 
 # -- ending early -----------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import numpy as np
 
 from pgmest.errors import SpendTooSmall
 from pgmest.mechanisms.lamp.answers import grouping_query
-from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal
+from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal
 from pgmest.mechanisms.lamp.tree_counts import least_coarsest_share
 from pgmest.tables.domain import Clique
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,14 +29,12 @@ class InitialMeasurements:
         noise_model: The noise of a share.
         shares: The share of the budget for each marginal; () is the number of records.
         contrasted: The attributes that are measured by their contrasts (`answers.contrast_matrix`).
-        total_known: Whether the number of records is public.
     """
 
     domain: Domain
     noise_model: NoiseModel
     shares: dict[Clique, float]
     contrasted: frozenset[str]
-    total_known: bool = False
 
     @classmethod
     def of(
@@ -76,7 +73,7 @@ class InitialMeasurements:
             parts *= [share_with_levels(_levels_of(domain, clique), noise_model.power) for clique in cliques]
             parts /= parts.sum()
         shares = {clique: share * float(part) for clique, part in zip(cliques, parts, strict=True)}
-        return cls(domain, noise_model, shares, contrasted, total_known)
+        return cls(domain, noise_model, shares, contrasted)
 
     def measurements(self) -> list[tuple[Clique, Kron | None, float]]:
         """Return the cliques, queries and shares of all measurements: for a tree, one for each of its levels."""
@@ -100,35 +97,6 @@ class InitialMeasurements:
         if not self.contrasted.issuperset(clique) or not clique:
             return None
         return grouping_query(clique, [np.arange(self.domain[name]) for name in clique], [True])
-
-    def stddev(self, name: str) -> float:
-        """Return the standard deviation of the noise in the answers about an attribute."""
-        levels = self._levels((name,))
-        share = self.shares[name,] * (levels[0][1] if levels else 1.0)
-        variance = 1 / float(self.noise_model.precision(share))
-        ratio = self.noise_model.variance_ratio((self.domain[name],)) if name in self.contrasted else 1.0
-        return (variance * ratio) ** 0.5
-
-    def total_variance(self, again: Mapping[Clique, float]) -> float:
-        """Return the variance of the number of records, given the shares of the budget for what is measured again.
-
-        The counts of n groups, each of variance v, tell it with variance n v; contrasts do not tell it.
-        """
-        if self.total_known:
-            return 0.0
-        precision = 0.0
-        for clique, share in self.shares.items():
-            for groups, part in self._told(clique):
-                measured = (share * part, again.get(clique, 0.0) * part)
-                precision += sum(float(self.noise_model.precision(one)) for one in measured) / groups
-        return 1 / max(precision, 1e-300)
-
-    def _told(self, clique: Clique) -> list[tuple[float, float]]:
-        """Return the number of groups and the part of the share of each answer that tells the number of records."""
-        if self.contrasted.issuperset(clique) and clique:
-            return []
-        levels = self._levels(clique)
-        return [(float(labels.max()) + 1, part) for labels, part in levels] or [(float(self.domain.size(clique)), 1.0)]
 
 
 def _levels_of(domain: Domain, clique: Clique) -> list[np.ndarray]:

@@ -10,39 +10,33 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmest._base.stages import ending_in, stage, time_left
-from pgmest.errors import ArgumentError, at_least
+from pgmest.errors import ArgumentError
 from pgmest.inference.exact.structural_zeros import excluded_cells
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.mechanisms.held_records import known_tables, model_with_invariants
-from pgmest.mechanisms.invariants import neighbors_beside
 from pgmest.mechanisms.kept_pairs import LOST
-from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
-from pgmest.mechanisms.lamp.candidates import NoiseModel
 from pgmest.mechanisms.lamp.collected_evidence import evidence_of, total_of
 from pgmest.mechanisms.lamp.emphasis import measure_emphasized, remaining_dependence
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
+from pgmest.mechanisms.lamp.measured_marginals import measurement_report
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
 from pgmest.mechanisms.lamp.rounds import Rounds
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator, TreeOrder
-from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
-from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
+from pgmest.mechanisms.rehearsal import RehearsedPlan, rehearse
 from pgmest.mechanisms.result import Outcome
-from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.unprotected import check_names
-from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain, as_domain
 
 FRACTION = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
@@ -176,42 +170,28 @@ class LAMP(Mechanism):
         model = self._model(rounds.curator, rounds.evidence, rng)
         return Outcome(with_known(model, curator, remaining_dependence(rounds)), details)
 
-    def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> BudgetPlan:
+    def plan(
+        self, domain: Domain | Mapping[str, int], records: int, workload: Any = None, *, quick: bool = False
+    ) -> RehearsedPlan:
         """Return what the budget can achieve on a table of a given size, before any data is seen; print the result.
 
-        Planning spends no budget.
+        The plan is a rehearsal on made-up records (`pgmest.mechanisms.rehearsal`), which takes as long as some runs.
+        It spends no budget.
 
-        >>> plan = LAMP(epsilon=1.0, delta=1e-9).plan({"age": 85, "sex": 2, "income": 2}, records=48_842)
-        >>> plan.independent_only, round(plan.one_way_errors["age"], 3)
-        (False, 0.006)
+        >>> plan = LAMP(epsilon=1.0, delta=1e-9).plan({"age": 85, "sex": 2, "income": 2}, records=5000, quick=True)
+        >>> [table.clique for table in plan.columns]
+        [('age',), ('sex',), ('income',)]
 
         Args:
             domain: The attributes.
             records: An assumed number of records, from public knowledge.
             workload: The workload, as for `fit`.
+            quick: Whether to rehearse once, for some seconds, and to look for no changes that would help.
 
         Raises:
             ArgumentError, UnknownAttributeError: An argument is invalid.
         """
-        known = as_domain(domain)
-        count = at_least("records", records, 1)
-        items = None if workload is None else with_unnamed(known, relevant_workload(known, workload))
-        relation = neighbors_beside(self.neighbors, check_names(self.invariants, known))
-        order, demand = TreeOrder.of(known), WorkloadDemand.of(known, items)
-        asked = [item.query.axes for item in items or () if isinstance(item.query, Kron)]
-        planned = self.with_neighbors(relation)
-        return budget_plan(planned, order.ordered, count, order.demand(demand), asked)
-
-    def measures_all(self, domain: Domain, demand: WorkloadDemand) -> bool:
-        """Return whether a run measures all pairs and triples without scores, which depends on public facts only.
-
-        Args:
-            domain: The attributes.
-            demand: The demand of the workload.
-        """
-        public: Any = SimpleNamespace(domain=domain, budget=self.budget(), neighbors=self.neighbors)
-        noise_model = NoiseModel.of(public.budget, self.neighbors)
-        return bool(demand.pairs) and Rounds(self, public, demand, noise_model)._scores_are_too_noisy()
+        return rehearse(self, as_domain(domain), records, workload, quick=quick)
 
     @property
     def graphical(self) -> bool:

@@ -13,7 +13,6 @@ from pgmest.errors import SpendTooSmall
 from pgmest.mechanisms.held_records import known_tables
 from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
 from pgmest.mechanisms.lamp.answers import grouping_query
-from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import (
     CELLS,
     CandidateMarginal,
@@ -33,6 +32,7 @@ from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import tree_beside
 from pgmest.mechanisms.lamp.groups import branches, nested_groups, ranges_of_branches
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds

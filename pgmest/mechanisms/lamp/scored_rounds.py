@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
-from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import NoiseModel, interaction_fraction
 from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
+from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal
 from pgmest.mechanisms.lamp.order_choice import comparable, with_the_better_order
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables

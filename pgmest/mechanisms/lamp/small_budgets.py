@@ -8,10 +8,6 @@ the number of records. Their constants were fixed once, on samples of public tab
 
 from __future__ import annotations
 
-from pgmest.mechanisms.lamp.scores import scores_stddev
-from pgmest.privacy.budgets import Budget
-from pgmest.privacy.neighbors import Neighbors
-
 SMALL_BUDGET = 0.05
 """The budget is small for a table if the scores of all pairs have a larger standard deviation (total variation)."""
 
@@ -48,18 +44,3 @@ def small_scoring_share(first_share: float, scoring_share: float) -> float:
 def selections(pairs: int, attributes: int) -> int | None:
     """Return how many of the pairs are selected before they are scored, or None if all are scored."""
     return attributes - 1 if pairs > LEAST_RATIO * (attributes - 1) else None
-
-
-def small_scores_stddev(pairs: int, attributes: int, spend: Budget, neighbors: Neighbors) -> float:
-    """Return the standard deviation of the noise in a score of a small budget, in counts.
-
-    Args:
-        pairs: The number of pairs.
-        attributes: The number of attributes.
-        spend: The budget for the scores and the selections.
-        neighbors: The neighboring relation.
-    """
-    selected = selections(pairs, attributes)
-    if selected is None:
-        return scores_stddev(2 * max(1, pairs), spend, neighbors)
-    return scores_stddev(2 * selected, spend * 0.5, neighbors)

@@ -11,11 +11,11 @@ import numpy as np
 
 from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
 from pgmest.mechanisms.lamp.answers import grouping_query
-from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal, NoiseModel
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.rounds import LEAST_SHARE, Rounds
 from pgmest.mechanisms.lamp.scorer import Scorer

@@ -62,12 +62,6 @@ def test_attributes_of_which_ranges_are_asked_are_counted():
 def test_two_codes_cost_half_of_their_counts():
     rng = np.random.default_rng(0)
     data = pg.Dataset.from_codes(list(rng.integers(0, 2, (8, 1000))), dict.fromkeys("abcdefgh", 2))
-    counted = LAMP(rho=0.1, backend="simulation", neighbors=pg.privacy.Replace())
-    off = [
-        counted.with_neighbors(neighbors).plan(data.domain, 1000).one_way_errors["a"]
-        for neighbors in (pg.privacy.AddRemove(), pg.privacy.Replace())
-    ]
-    assert off[0] < off[1]
     result = LAMP(rho=0.1, backend="simulation", records=1000).fit(data, seed=0, progress=False)
     bought = {p.clique for p in result.details["measured_marginals"] if p.round == 0}
     assert bought == {(), *((name,) for name in data.domain)}
