@@ -338,11 +338,17 @@ class Mechanism(ABC):
         return replace(self, epsilon=None, delta=None, rho=rho, accounting="auto")
 
     def with_share(self, share: float) -> Mechanism:
-        """Return the mechanism with this share of its budget."""
+        """Return the mechanism with a share of its budget, as for `Budget.share`.
+
+        A budget in mu becomes the rho that implies the same (epsilon, delta): mu^2 / 2 as rho does not imply it.
+        """
         budget = self.budget()
-        if isinstance(budget, Epsilon):
-            return replace(self, epsilon=budget.epsilon * share)
-        return self.with_rho((budget if isinstance(budget, Rho) else budget.to_rho()).rho * share)
+        if isinstance(budget, GDP):
+            assert self.epsilon is not None
+            assert self.delta is not None
+            budget = Rho.of(self.epsilon, self.delta)
+        part = budget.share(share)
+        return replace(self, epsilon=part.epsilon) if isinstance(part, Epsilon) else self.with_rho(part.rho)
 
     def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
         """Return the workload of a run: by default with the one-way marginals of attributes that no item names.

@@ -112,6 +112,22 @@ class Budget:
         whole = sum(map(Fraction, shares))
         return [self.below(amount * Fraction(share) / whole for amount in self.exact) for share in shares]
 
+    def share(self, share: float) -> Self:
+        """Return a share of this budget. Shares that sum to 1 but for rounding errors never exceed it together.
+
+        >>> sum(Epsilon(1.0).share(1 / 5).exact[0] for _ in range(5)) <= 1  # the float 1 / 5 is more than a fifth
+        True
+
+        Args:
+            share: a number from 0 to 1. A share below 1 may have been rounded up, and is lowered by the relative `SAFETY`.
+
+        Raises:
+            ArgumentError: if the share is not from 0 to 1.
+        """
+        if not _is_number(share) or not 0 <= share <= 1:
+            raise ArgumentError.of("share", share, "a number from 0 to 1")
+        return self * (1.0 if share == 1 else float(share) * (1 - SAFETY))
+
     def __add__(self, other: Self) -> Self:
         self._check(other)
         return self.above(a + b for a, b in zip(self.exact, other.exact, strict=True))

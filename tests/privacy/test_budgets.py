@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmest.errors import ArgumentError, BudgetTypeError
+from pgmest.mechanisms import LAMP
 from pgmest.privacy import GDP, ApproxDP, Epsilon, Rho
+from tests.privacy.amounts import rho
 
 AMOUNTS = st.floats(1e-9, 1e6)
 DELTAS = st.sampled_from([1e-12, 1e-9, 1e-5, 0.01, 0.5])
@@ -26,6 +28,31 @@ def test_a_split_never_exceeds_the_whole_and_loses_almost_nothing(amount, weight
     assert sum(parts) <= Fraction(amount)
     assert float(sum(parts)) == pytest.approx(amount, rel=1e-12)
     assert np.allclose([float(part) for part in parts], amount * np.array(weights) / sum(weights), rtol=1e-9, atol=0.0)
+
+
+@given(AMOUNTS, st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=50), st.booleans())
+def test_shares_never_exceed_the_whole_as_ledgers_add_them(amount, weights, equal):
+    shares = [1 / len(weights)] * len(weights) if equal else [weight / sum(weights) for weight in weights]
+    mechanisms = LAMP(rho=amount), LAMP(epsilon=min(amount, 100.0)), LAMP(epsilon=amount, delta=0.0)
+    divided = [(m.with_share(1).budget(), [m.with_share(share).budget() for share in shares]) for m in mechanisms]
+    for whole in (Rho(amount), GDP(amount), Epsilon(amount), ApproxDP(amount, 1e-9)):
+        assert whole.share(1) == whole
+        divided.append((whole, [whole.share(share) for share in shares]))
+    for whole, parts in divided:
+        for place, exact in enumerate(whole.exact):
+            assert 1 - 1e-9 < sum(part.exact[place] for part in parts) / exact <= 1
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, math.nan, True, "half"])
+def test_shares_that_cannot_be(share):
+    with pytest.raises(ArgumentError, match="share="):
+        Rho(1.0).share(share)
+
+
+@given(st.floats(0.01, 30.0), st.sampled_from([1e-12, 1e-9, 1e-5, 0.01]), st.integers(1, 20))
+def test_equal_parts_of_an_epsilon_with_a_delta_keep_its_promise_as_rho(epsilon, delta, parts):
+    part = LAMP(epsilon=epsilon, delta=delta).with_share(1 / parts).budget()
+    assert Rho(parts * rho(part)).to_approx(delta).epsilon <= epsilon * (1 + 1e-9)
 
 
 @given(AMOUNTS, AMOUNTS)

@@ -52,7 +52,8 @@ class LinkedLAMP:
        tables. What the rules of the linked tables state holds in every family.
 
     A tree of several child tables is made edge by edge. The budget is divided equally, and a table further down counts
-    as many rows of a unit as the limits allow.
+    as many rows of a unit as the limits allow. The costs of the edges are added up in rho: (epsilon, delta) becomes the
+    largest rho that implies it (`Rho.of`), of a single edge the largest mu.
 
     >>> import numpy as np
     >>> from pgmest.data.dataset import Dataset
@@ -81,7 +82,7 @@ class LinkedLAMP:
     max_megabytes: float = 8.0
 
     def __post_init__(self) -> None:
-        self._budgeted()
+        object.__setattr__(self, "delta", self._budgeted().delta)
 
     def fit(
         self,

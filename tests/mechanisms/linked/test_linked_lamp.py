@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,8 @@ from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.rounds import MOST_CHILDREN, LinkedEvidence
 from pgmest.mechanisms.linked.trees import family_table
-from pgmest.privacy import Curator, Rho
+from pgmest.privacy import ApproxDP, Curator, Epsilon, Rho
+from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from tests.mechanisms.linked.examples import households, random_table
@@ -159,6 +161,38 @@ def test_runs_of_a_tree_have_equal_parts_of_the_budget() -> None:
     runs = fitted(LinkedDataset(tables), epsilon=20.0).results
     assert len(runs) == 2
     assert runs["visits"].ledger.budget == runs["notes"].ledger.budget
+
+
+def small_tree(seed: int = 0, rows: int = 50) -> LinkedDataset:
+    """Return homes with two kinds of rows that hang on them, and one kind that hangs on these."""
+    generator = np.random.default_rng(seed)
+    homes, persons = random_table(rows, {"r": 2}, generator), random_table(rows, {"a": 2}, generator)
+    cars, jobs = random_table(rows, {"k": 2}, generator), random_table(rows, {"j": 2}, generator)
+    hung = LinkedTable(persons, "homes", np.arange(rows), 3), LinkedTable(cars, "homes", np.arange(rows), 3)
+    below = LinkedTable(jobs, "persons", np.arange(rows), 2)
+    return LinkedDataset({"homes": LinkedTable(homes), "persons": hung[0], "cars": hung[1], "jobs": below})
+
+
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": 1.0}, {"epsilon": 0.1, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.0}, {"rho": 0.1}]
+)
+def test_the_edges_of_a_tree_together_spend_what_is_promised(budget: dict[str, float]) -> None:
+    result = fitted(small_tree(), **budget)
+    parts = [run.ledger.budget for run in result.results.values()]
+    kind, total = type(parts[0]), sum(part.exact[0] for part in parts)
+    assert kind is (Epsilon if budget.get("delta") == 0 else Rho)  # each adds up by its first amount
+    if result.promise is None:
+        assert total <= Fraction(budget["rho"])
+    elif kind is Epsilon:
+        assert (total <= 1, result.promise.delta) == (True, 0)
+    else:
+        assert Rho(float(total)).to_approx(result.promise.delta).epsilon <= result.promise.epsilon * (1 + 1e-9)
+
+
+def test_a_delta_that_is_not_given_is_the_default_of_a_single_table() -> None:
+    assert LinkedLAMP(epsilon=1.0, delta=None).promise == ApproxDP(1.0, DEFAULT_DELTA)
+    assert LinkedLAMP(epsilon=1.0, delta=0).promise == ApproxDP(1.0, 0.0)
+    assert LinkedLAMP(rho=1.0).promise is None
 
 
 def test_a_run_is_resumed_without_paying_again_and_ends_at_its_limit(tmp_path: Path) -> None:
