@@ -119,7 +119,7 @@ class Budget:
         True
 
         Args:
-            share: a number from 0 to 1. A share below 1 may have been rounded up, and is lowered by the relative `SAFETY`.
+            share: a number from 0 to 1. Below 1 it may have been rounded up, and is lowered by the relative `SAFETY`.
 
         Raises:
             ArgumentError: if the share is not from 0 to 1.
