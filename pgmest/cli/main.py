@@ -22,7 +22,7 @@ from pgmest.cli.commands import commands_of
 from pgmest.cli.paths import check_files
 from pgmest.data.frames import ReadingWarning
 from pgmest.errors import PgmestError
-from pgmest.mechanisms.notices import UnusedWorkloadWarning, WeakPromiseWarning
+from pgmest.mechanisms.notices import EndedRunWarning, UnusedWorkloadWarning, WeakPromiseWarning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,6 +91,6 @@ def _warnings_as_messages() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
-        for category in (ReadingWarning, UnusedWorkloadWarning, WeakPromiseWarning):
+        for category in (EndedRunWarning, ReadingWarning, UnusedWorkloadWarning, WeakPromiseWarning):
             warnings.simplefilter("always", category)
         yield

@@ -113,8 +113,8 @@ Values have their original types: they are drawn at random within a bin, dates a
 The unit of privacy is one row, or, with a unit in the schema, one person with the stated number of rows.
 {MECHANISM_HELP}
 These files may be published: the table, the model, the budget spent, and the page of --report. These must not: the page
-of --owner-report, which compares with the private records without noise, and the file of --checkpoint before the run
-has ended.
+of --owner-report, which compares with the private records without noise, the file of --checkpoint before the run has
+ended, and FILE.key beside it, by which the checkpoint recognizes the table.
 
 --invariant region,sex publishes this table exactly, in whole numbers, in every synthetic table: for what is public or
 held exactly by law. It is read from the records, costs no budget, and is NOT protected; the promise is then for persons
@@ -128,9 +128,11 @@ noise, and the result is NOT private: use it to try the command on public tables
 runs that would exceed its total budget; see `pgmest ledger --help`.
 
 --checkpoint FILE keeps each answer that was paid for, so that after a crash the same command continues and pays nothing
-twice. Ctrl-C stops early: the table is made of the answers measured so far, and the exit code is 130; a second Ctrl-C
-aborts without a table. SIGTERM does the same. --most-seconds stops measuring in the same way, in time for the model and
-the table, with exit code 0. `pgmest plan` shows the noise, time and memory to expect before any budget is spent.
+twice. A checkpoint belongs to one table: another one is refused. If its run has ended, a warning says so, and the same
+result is made again: name another file for each night's table. Ctrl-C stops early: the table is made of the answers
+measured so far, and the exit code is 130; a second Ctrl-C aborts without a table. SIGTERM does the same. --most-seconds
+stops measuring in the same way, in time for the model and the table, with exit code 0. `pgmest plan` shows the noise,
+time and memory to expect before any budget is spent.
 """
 
 
@@ -199,6 +201,7 @@ def _synthesize(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     from pgmest.evaluation.reports.missing_values import gaps_in_groups
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
+    from pgmest.privacy.journal import journal_key
     from pgmest.schema import LinkedSchema, Schema
     from pgmest.schema.type_check import check_types
     from pgmest.synthesizer.schema_checks import check_public
@@ -235,7 +238,8 @@ def _run(options: argparse.Namespace) -> None:
         check_rows(schema.table_file(table))
         schema = schema.typed(table)
         check_types(schema)
-        data = table if schema.bought else schema.encode(table)
+        key = journal_key(options.checkpoint) if schema.unit and options.checkpoint else None
+        data = table if schema.bought else schema.encode(table, key=key)
         stage("measuring")
         with ending_in(_seconds_for_fit(options, data, schema)):
             synthesizer.fit(

@@ -18,6 +18,7 @@ import numpy as np
 from pgmest._base.html import html_text
 from pgmest.data.codes import as_codes, as_weights, code_columns, code_type, read_only
 from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_tables, inside_others
+from pgmest.data.fingerprints import hashes_of_rows, keyed_digest
 from pgmest.data.frames import frame_of, lazy_frame, read_columns, read_frame, write_frame
 from pgmest.data.table_file import TableFile
 from pgmest.errors import ArgumentError, CodeRangeError, DataError, DomainError
@@ -369,6 +370,10 @@ class Dataset:
         if weights is not None and self.weights is not None:
             columns[weights] = self.weights
         return frame_of(columns, backend)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a digest of the records under a secret key, whatever their order; see `pgmest.data.fingerprints`."""
+        return keyed_digest(hashes_of_rows(self.columns, self.records), key)
 
     def save(self, path: str | Path, weights: str | None = None) -> None:
         """Write the codes as `.csv`, `.tsv` (`.gz`, too) or `.parquet`, atomically; `weights` as for `to_frame`."""

@@ -9,6 +9,7 @@ at a time, and the compiled kernel counts all marginals of a scan: a quarter of 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ import numpy as np
 
 from pgmest.data.counting import zero_table
 from pgmest.data.dataset import DATASET_OF_LAZY_FRAME, Dataset
+from pgmest.data.fingerprints import hashes_of_rows, keyed_digest
 from pgmest.data.frames import collected
 from pgmest.data.lazy_checks import Scanned, changed, scan
 from pgmest.errors import ArgumentError, DataError
@@ -210,6 +212,17 @@ class LazyDataset(Dataset):
         """Fetch the records from the engine; all of them must fit in memory."""
         fetched = Dataset.from_frame(collected(self._frame), self.domain, self._weight)
         return replace(fetched, records_per_person=self.records_per_person, unit_column=self.unit_column)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the counts of each attribute, and of each with the next one: only counts come back.
+
+        Tables that agree on all of these have the same fingerprint.
+        """
+        names = self.domain.attributes
+        pairs = [pair for pair in itertools.pairwise(names) if self.domain.size(pair) <= CELLS_AT_ONCE]
+        tables = self.project_many([*pairs, *((name,) for name in names)])
+        counts = np.concatenate([np.array([self.records]), *(table.datavector() for table in tables)])
+        return keyed_digest(hashes_of_rows([np.arange(len(counts)), counts], len(counts)), key)
 
     def select(self, attributes: Iterable[str] | str) -> LazyDataset:
         """Return the records with only these attributes, in the order given; nothing is scanned."""

@@ -25,7 +25,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.duration import announce
 from pgmest.mechanisms.invariants import check_consistent, check_number, invariants_of, neighbors_beside
 from pgmest.mechanisms.known_zeros import check_possible
-from pgmest.mechanisms.notices import warn_of_budget, warn_of_workload
+from pgmest.mechanisms.notices import warn_of_budget, warn_of_ended_run, warn_of_workload
 from pgmest.mechanisms.parameters import (
     ACCOUNTINGS,
     BACKENDS,
@@ -46,6 +46,8 @@ from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, ApproxDP, Epsilon, Rho
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.journal import Journal
+from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace, neighbors_of
 from pgmest.privacy.unprotected import Invariant, check_names
 from pgmest.tables.domain import Clique, Domain
@@ -206,9 +208,9 @@ class Mechanism(ABC):
         seed: int | np.random.Generator | None = None,
         *,
         progress: bool | Callable[[Curator], object] | None = None,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Journal | None = None,
         time_limit: float | None = None,
-        ledger: str | Path | DatasetLedger | None = None,
+        ledger: str | Path | DatasetLedger | LedgerRun | None = None,
         drafting: Drafting | None = None,
     ) -> Result:
         """Spend the budget on the records, and return the model with its ledger.
@@ -224,7 +226,9 @@ class Mechanism(ABC):
             progress: None for a bar on a terminal, and elsewhere a line every ten seconds; False for no output; or a
                 function that is called with the curator after each charge.
             checkpoint: a file that keeps every paid answer. If the file exists, its run is resumed, and no answer is
-                paid twice. Mechanism, data, workload and the integer `seed` must be the same.
+                paid twice; if the run has ended, a warning says so, and the result is the same. Mechanism, data,
+                workload and the integer `seed` must be the same; other records are refused. FILE.key beside it is
+                secret.
             time_limit: the seconds after which the run ends, the last estimate included. If the budget is not spent in
                 the part of the time that the estimate leaves, the run ends as at Ctrl-C (`Result.interrupted`); the
                 estimate, too, ends with its best so far. So the result depends on the clock of this machine, not only
@@ -248,9 +252,12 @@ class Mechanism(ABC):
                 prepared.open_curator(journal=checkpoint, ledger=ledger, on_charge=on_charge)
             ) as curator,
         ):
+            warn_of_ended_run(checkpoint, curator.ended)
             if progress in (None, True):
                 announce(prepared.mechanism, data, time_limit)
             ended = prepared.run(curator, time_limit, silent=progress is False)
+            if not (curator.stopped or ended.stop.timed_out):
+                curator.end()
         return prepared.result(ended, OwnerOnly(time.perf_counter() - start))
 
     def _prepared(self, data: Dataset, workload: Any, seed: Any, drafting: Drafting | None) -> PreparedRun:

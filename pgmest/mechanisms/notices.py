@@ -30,6 +30,20 @@ class UnusedWorkloadWarning(UserWarning):
     """A workload, or a part of it, that the mechanism does not use."""
 
 
+class EndedRunWarning(UserWarning):
+    """A checkpoint whose run has ended, so that its result is made again, and nothing is asked of the records."""
+
+
+def warn_of_ended_run(checkpoint: object, ended: str | None) -> None:
+    """Warn if the run of a checkpoint has ended, with the time at which it did."""
+    if ended is not None:
+        text = (
+            f"{checkpoint}: this run ended on {ended}. Its result is made again of the answers in the file: nothing is "
+            "asked of the records or paid. Name another file for a new run."
+        )
+        warnings.warn(text, EndedRunWarning, stacklevel=3)
+
+
 def warn_of_budget(epsilon: float | None, delta: float | None) -> None:
     """Warn if a budget promises little, judged by public numbers."""
     for text in (*delta_warnings(delta), *epsilon_warnings(epsilon)):

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, DataError, LedgerError
+from pgmest.errors import ArgumentError, DataError
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.selection import CellMerging, PaidSelection, latest
@@ -30,8 +29,8 @@ from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
 from pgmest.privacy.noise import make_backend
 from pgmest.privacy.one_process import OneProcess
-from pgmest.privacy.payment import Payment
-from pgmest.privacy.relations import Relation, relation_of
+from pgmest.privacy.payment import Payment, begin_run, check_secure, end_run
+from pgmest.privacy.relations import relation_of
 from pgmest.privacy.requests import Question, Request
 from pgmest.privacy.tracebacks import without_frames
 from pgmest.privacy.unprotected import Invariant, Invariants, check_names, named_tables, public_json
@@ -65,8 +64,8 @@ class Account(OneProcess):
         neighbors: Neighbors | None = None,
         backend: str = "opendp",
         seed: int | np.random.Generator | None = None,
-        journal: str | Path | None = None,
-        ledger: str | Path | DatasetLedger | None = None,
+        journal: str | Path | Journal | None = None,
+        ledger: str | Path | DatasetLedger | LedgerRun | None = None,
         label: str = "a run",
         on_charge: Callable[[Self], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
@@ -114,14 +113,18 @@ class Account(OneProcess):
         check_names(listed, data.domain)
         self.ledger: Ledger = Ledger(budget, threshold_delta, promise)
         self._spent_before: Budget = self.ledger.total
-        if ledger is not None and self._backend.insecure:
-            raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
+        check_secure(ledger, backend)
         relation = relation_of(self.neighbors, data, named_tables(listed))
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "unit": relation.unit, "backend": backend}
         if listed:
             run["invariants"] = list(map(public_json, listed))
-        self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
-        self._run = self._begin(ledger, relation, label)
+        self._shares_files = isinstance(journal, Journal) or isinstance(ledger, LedgerRun)
+        if isinstance(journal, str | Path):
+            journal = Journal(journal, {**run, "domain": list(data.domain.items())}, self._fingerprint)
+        self._journal = journal
+        if not isinstance(ledger, LedgerRun):
+            ledger = begin_run(journal, ledger, budget, relation, label, self.ledger.delta)
+        self._run = ledger
         self._invariants = self._read(listed)
         self.ledger.unprotected = self._invariants.unprotected
         self._payment = Payment(self.ledger, planned, self._journal, self._run)
@@ -238,34 +241,27 @@ class Account(OneProcess):
         was not spent.
 
         If the ledger cannot be written, a warning says so: what was not spent stays reserved, and no answer is lost.
+        Nothing is done where several curators share the journal or the run.
         """
-        if self._journal is not None:
-            self._journal.close()
-        if self._run is not None and self._in_its_process():
-            try:
-                self._run.end()
-            except LedgerError as error:
-                warnings.warn(f"the unspent budget of the run stays reserved: {error}", stacklevel=2)
+        if not self._shares_files:
+            end_run(self._journal, self._run)
+
+    @property
+    def ended(self) -> str | None:
+        """The time at which the run in the journal had ended; None if it had not, or if curators share the journal."""
+        return None if self._journal is None or self._shares_files else self._journal.ended
+
+    def end(self) -> None:
+        """Write to the journal that the run has ended, so that it is not continued, unless curators share it."""
+        if self._journal is not None and not self._shares_files:
+            self._journal.end()
 
     # -- payment and answers ----------------------------------------------------------------------------------------
 
-    def _begin(self, ledger: str | Path | DatasetLedger | None, relation: Relation, label: str) -> LedgerRun | None:
-        """Return the run on the dataset's ledger: the journal's run, or a new one; None without a ledger."""
-        try:
-            if self._journal is not None:
-                self._journal.check_ledger(ledger is not None)
-            if ledger is None:
-                return None
-            opened = ledger if isinstance(ledger, DatasetLedger) else DatasetLedger(ledger)
-            name = None if self._journal is None else self._journal.run
-            run = opened.begin(self.ledger.budget, relation, label, name, self.ledger.delta)
-            if self._journal is not None:
-                self._journal.charges(opened.id)
-            return run
-        except BaseException:
-            if self._journal is not None:
-                self._journal.close()
-            raise
+    def _fingerprint(self, key: bytes) -> str:
+        """Return the keyed digest by which the journal recognizes the records; it is not released."""
+        with without_frames():
+            return self._data.fingerprint(key)
 
     def _read(self, invariants: tuple[Invariant, ...]) -> Invariants:
         """Return the invariants with their answers, once the ledger of the dataset has accepted the run."""

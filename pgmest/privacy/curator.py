@@ -52,10 +52,11 @@ class Curator(Account):
             records of a person, it is raised to that bound (`neighbors_of`).
         backend: "opendp" for exact noise, or "simulation" for seeded noise, which is marked insecure in the ledger.
         seed: the seed of the simulation.
-        journal: a file that keeps each paid answer, so that a later run with the same sequence of requests gets the
-            same answers without paying again.
+        journal: a file that keeps each paid answer, so that a later run on the same records with the same sequence of
+            requests gets the same answers without paying again; or an open `Journal`, which the caller closes.
         ledger: the ledger of the dataset, which all runs on it charge: a file, or an open `DatasetLedger`. The whole
-            budget is reserved there at once, and what was not spent is given back at the end (`close`).
+            budget is reserved there at once, and what was not spent is given back at the end (`close`). Or a run on it
+            that several curators share (`begin_run`), which the caller ends.
         label: the name of the run in the dataset's ledger.
         on_charge: a function that is called with the curator after each charge, to show progress.
         plan: the charges that a budget of `PlannedRho` was calibrated for (`pgmest.privacy.ChargePlan`); no others are
@@ -71,8 +72,8 @@ class Curator(Account):
     Raises:
         ArgumentError: if an argument is not valid, or `Replace` is stated for an empty table, which has no neighbors.
         DataError: if the records have weights, by which one individual could count for any number of records.
-        JournalError: if `journal` belongs to another run, is not as it was written, or charges a ledger that is not
-            given.
+        JournalError: if `journal` belongs to another run or to other records, is not as it was written, or charges a
+            ledger that is not given.
         BudgetExceeded: if the budget exceeds what the ledger of the dataset has left.
         LedgerError: if that ledger protects another relation, or is not as it was written.
 

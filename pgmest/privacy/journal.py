@@ -7,27 +7,38 @@ file holds only what was released, and its requests as digests: one JSON object 
 The file is chained (`chain`): damaged, shortened and copied files are recognized, unless the file and its head file
 were both replaced by older ones of the same run. A ledger of the dataset recognizes that, too.
 
+A journal belongs to one table: its header has a digest of the records under a secret key, which is in a file beside it,
+NAME.key. Without the key the digest says nothing; the key is for the owner of the records only. A run on another table
+is refused, also after the run has ended, whose time the last line says.
+
 The journal records which ledgers of the dataset the run charges. What a ledger has not seen is charged to it when the
 answers are repeated, and a run that charges a ledger cannot be resumed without one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import secrets
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from pgmest.errors import JournalError
+from pgmest.errors import FileFormatError, JournalError
 from pgmest.privacy.chain import ChainedFile
 from pgmest.privacy.one_process import OneProcess
 
-FORMAT, VERSION = "pgmest-journal", 3
+FORMAT, VERSION = "pgmest-journal", 4
 NAME = "journal of paid answers"
-ANSWER, LEDGER = {"label", "digest", "answer", "check"}, {"ledger", "check"}
-"""The fields of the two kinds of lines after the header."""
+ANSWER = {"label", "digest", "answer", "check"}
+LINES = ANSWER, {"table", *ANSWER}, {"ledger", "check"}, {"ended", "check"}
+"""The fields of each kind of line after the header: answers, those about one of several linked tables with its name;
+the identifiers of ledgers; and the time at which the run ended."""
+KEY_BYTES = 16
 
 
 UNPAID: Final = object()
@@ -40,35 +51,53 @@ class Journal(OneProcess):
     Args:
         path: the file, which is created if it does not exist.
         run: what must not change when the run is resumed: budget, neighbors, unit, backend, domain. JSON values.
+        fingerprint: the function that returns a digest of the records under a secret key (`Dataset.fingerprint`).
 
     Raises:
-        JournalError: if the file is no journal, belongs to another run, is not as it was written, or is in use.
+        JournalError: if the file is no journal, belongs to another run or to other records, is not as it was written,
+            or is in use; or its key is missing.
         FileFormatError: if the file cannot be opened.
     """
 
-    def __init__(self, path: str | Path, run: Mapping[str, Any]):
+    def __init__(self, path: str | Path, run: Mapping[str, Any], fingerprint: Callable[[bytes], str]):
         self._file = ChainedFile(path, FORMAT, VERSION, NAME, JournalError)
         self.path: Path = self._file.path
         try:
             self._file.hold()
             self._file.read()
+            if self._file.lines:
+                self._check_run(run)
+            records = fingerprint(journal_key(self.path))
             if not self._file.lines:
-                self._file.start({**run, "run": secrets.token_hex(16)})
-            self._check_run(run)
+                self._file.start({**run, "run": secrets.token_hex(16), "records": records})
+            self._check_records(records)
         except BaseException:
             self._file.close()
             raise
-        self._position = 0
+        self.ended: str | None = next((line["ended"] for line in self._file.lines[1:] if "ended" in line), None)
+        """The time at which the run ended, before this journal was opened; None if it has not."""
+        self._position, self._table = 0, None
+
+    def about(self, table: str) -> Self:
+        """Return the journal of the requests about one of several linked tables, with its own order of requests."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._position, view._table = 0, table
+        return view
 
     @property
     def paid(self) -> int:
-        """The number of answers in the journal."""
+        """The number of answers in the journal; of one of several linked tables, about that table."""
         return len(self._answers)
 
     @property
-    def _answers(self) -> list[dict[str, Any]]:
+    def _all_answers(self) -> list[dict[str, Any]]:
         """The lines with answers: those on disk, also after an interruption while one was written."""
         return [line for line in self._file.lines[1:] if "answer" in line]
+
+    @property
+    def _answers(self) -> list[dict[str, Any]]:
+        return [line for line in self._all_answers if line.get("table") == self._table]
 
     @property
     def run(self) -> str:
@@ -82,8 +111,10 @@ class Journal(OneProcess):
 
     @property
     def number(self) -> int:
-        """The number of the next request, from 1."""
-        return self._position + 1
+        """The number of the next request among all requests of the run, from 1."""
+        answers = enumerate(self._all_answers, 1)
+        numbers = [number for number, line in answers if line.get("table") == self._table]
+        return numbers[self._position] if self._position < len(numbers) else len(self._all_answers) + 1
 
     def charges(self, ledger: str) -> None:
         """Record that the run charges a ledger from now on.
@@ -110,17 +141,23 @@ class Journal(OneProcess):
         """Return the answer to the next request if it was paid for, else `UNPAID`; `advance` then goes on.
 
         Raises:
-            JournalError: if another question was paid for at this place, or the journal is closed.
+            JournalError: if another question was paid for at this place, the run has ended without this one, or the
+                journal is closed.
         """
         self._check_process()
         if not self._file.open:
             raise JournalError(f"{self.path} was closed; make another curator to resume its run.")
         if self._position == self.paid:
+            if self.ended is not None:
+                raise JournalError(
+                    f"{self.path}: its run ended on {self.ended} without a request for '{label}'. To repeat the run, "
+                    "use its mechanism, parameters, workload and seed; to start a new one, name another file."
+                )
             return UNPAID
         record = self._answers[self._position]
         if record["digest"] != digest:
             raise JournalError(
-                f"{self.path}: answer {self.number} of {self.paid} is to '{record['label']}', but this run asks "
+                f"{self.path}: answer {self._position + 1} of {self.paid} is to '{record['label']}', but this run asks "
                 f"'{label}', or the same for another price or with other parameters. To resume the run, use the "
                 "mechanism, parameters, workload and seed of the run that wrote the file; to start a new one, name "
                 "another file."
@@ -134,7 +171,8 @@ class Journal(OneProcess):
             JournalError: if it cannot be written, or has values that JSON does not have; the file is unchanged then.
         """
         try:
-            self._file.append({"label": label, "digest": digest, "answer": answer})
+            table = {} if self._table is None else {"table": self._table}
+            self._file.append({**table, "label": label, "digest": digest, "answer": answer})
         except (TypeError, ValueError) as error:
             if isinstance(error, JournalError):
                 raise
@@ -152,6 +190,12 @@ class Journal(OneProcess):
         """Go on to the next request, whose answer was handed out."""
         self._position += 1
 
+    def end(self) -> None:
+        """Write that the run has ended: it asks for nothing more."""
+        if self.ended is None:
+            self.ended = datetime.now(UTC).strftime("%Y-%m-%d at %H:%M:%S UTC")
+            self._file.append({"ended": self.ended})
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -165,8 +209,70 @@ class Journal(OneProcess):
                     f"{self.path} is the journal of another run: its {name} is {there.get(name)}, here it is "
                     f"{here[name]}. Name another file, or make the run as it was."
                 )
-        if "run" not in there or any(record.keys() not in (ANSWER, LEDGER) for record in self._file.lines[1:]):
+        if not {"run", "records"} <= there.keys() or any(record.keys() not in LINES for record in self._file.lines[1:]):
             raise JournalError(f"{self.path} is not a {NAME}; name another file.")
+
+    def _check_records(self, records: str) -> None:
+        """Raise an error if the file is about other records. It depends on them, and is for their owner only."""
+        if self._file.lines[0]["records"] != records:
+            raise JournalError(
+                f"{self.path} has the answers of a run on other records: nothing was asked or paid now. Name another "
+                "file for these records, or give the table (and unit_key=, if there was one) of the run in the file. "
+                "This message depends on the records: it is for their owner only."
+            )
+
+
+def journal_key(path: str | Path) -> bytes:
+    """Return the secret key of a journal, from the file NAME.key beside it, which is created with a new journal.
+
+    It also decides which rows of a unit count, so that a run that is resumed counts the same ones.
+
+    Raises:
+        JournalError: if the journal exists without its key, or the file of the key is no such file.
+        FileFormatError: if the file of the key cannot be read or written.
+    """
+    try:
+        journal = Path(os.path.realpath(path))
+        place = journal.with_name(journal.name + ".key")
+        if not (journal.exists() and journal.stat().st_size):
+            with contextlib.suppress(FileExistsError):
+                _write_new(place, secrets.token_hex(KEY_BYTES))
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError.of(f"{path}.key", f"cannot be written: {reason}.", "Check the folder.") from None
+    try:
+        key = bytes.fromhex(place.read_text(encoding="ascii"))
+    except FileNotFoundError:
+        raise JournalError(
+            f"{place} is missing, so nobody can tell whether {journal.name} is about these records. Restore it, or "
+            "name another file."
+        ) from None
+    except OSError as error:
+        raise FileFormatError.of(place, f"cannot be read: {error.strerror or error}.", "Check the file.") from None
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise JournalError(
+            f"{place} is not the key of a journal. Restore it, or name another file than {journal.name}."
+        )
+    return key
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a file that only this user can read, as a whole; raise FileExistsError if it exists."""
+    file, name = tempfile.mkstemp(dir=path.parent, prefix=".partial-")
+    try:
+        os.write(file, text.encode())
+        os.fsync(file)
+        try:
+            os.link(name, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            Path(name).replace(path)
+    finally:
+        os.close(file)
+        Path(name).unlink(missing_ok=True)
 
 
 def digest(request: Any) -> str:

@@ -8,20 +8,77 @@ is used for the same request, and an answer without a charge is charged when the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from pgmest.errors import BudgetExceeded
+from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError
 from pgmest.privacy.accesses import Access
+from pgmest.privacy.budgets import Budget
 from pgmest.privacy.charge_plan import PlannedRun
+from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.journal import UNPAID, Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.one_process import OneProcess
+from pgmest.privacy.relations import Relation
 from pgmest.privacy.requests import Request
 
 Look = Callable[[Entry, Access], Any]
 """A function that answers an access from the records."""
+
+
+def check_secure(ledger: object, backend: str) -> None:
+    """Raise ArgumentError if simulated noise is to be charged to a ledger of a dataset."""
+    if ledger is not None and backend == "simulation":
+        raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
+
+
+def begin_run(
+    journal: Journal | None,
+    ledger: str | Path | DatasetLedger | None,
+    budget: Budget,
+    relation: Relation,
+    label: str,
+    threshold_delta: float = 0.0,
+) -> LedgerRun | None:
+    """Return the run on the dataset's ledger: the journal's run, or a new one; None without a ledger.
+
+    The whole budget is reserved at once. If that fails, the journal is closed.
+
+    Raises:
+        JournalError: if the journal charges a ledger that is not given.
+        BudgetExceeded, BudgetTypeError, LedgerError: as for `DatasetLedger.begin`.
+    """
+    try:
+        if journal is not None:
+            journal.check_ledger(ledger is not None)
+        if ledger is None:
+            return None
+        opened = ledger if isinstance(ledger, DatasetLedger) else DatasetLedger(ledger)
+        run = opened.begin(budget, relation, label, None if journal is None else journal.run, threshold_delta)
+        if journal is not None:
+            journal.charges(opened.id)
+        return run
+    except BaseException:
+        if journal is not None:
+            journal.close()
+        raise
+
+
+def end_run(journal: Journal | None, run: LedgerRun | None) -> None:
+    """Close the journal, so that the run can be resumed, and give back to the dataset's ledger what was not spent.
+
+    If the ledger cannot be written, a warning says so: what was not spent stays reserved, and no answer is lost.
+    """
+    if journal is not None:
+        journal.close()
+    if run is not None and run._in_its_process():
+        try:
+            run.end()
+        except LedgerError as error:
+            warnings.warn(f"the unspent budget of the run stays reserved: {error}", stacklevel=3)
 
 
 class Payment(OneProcess):

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from pgmest.data.fingerprints import mixed
 from pgmest.errors import ArgumentError
 from pgmest.schema.readings import encoded_text
 
 KEY_BYTES = 16
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def checked_key(key: bytes | None) -> bytes:
@@ -48,11 +48,11 @@ def row_hashes(start: np.ndarray, group: np.ndarray, codes: Sequence[np.ndarray]
     """
     hashed = start
     for column in codes:
-        hashed = _mixed(hashed + column.astype(np.uint64))
+        hashed = mixed(hashed + column.astype(np.uint64))
     order = np.lexsort((hashed, group))
     copy = np.empty(len(group), dtype=np.uint64)
     copy[order] = place_within(hashed[order], group[order])
-    return _mixed(hashed + copy)
+    return mixed(hashed + copy)
 
 
 def place_within(*groups: np.ndarray) -> np.ndarray:
@@ -61,11 +61,3 @@ def place_within(*groups: np.ndarray) -> np.ndarray:
     starts = np.ones(len(rows), dtype=bool)
     starts[1:] = np.any([group[1:] != group[:-1] for group in groups], axis=0)
     return rows - np.maximum.accumulate(np.where(starts, rows, 0))
-
-
-def _mixed(values: np.ndarray) -> np.ndarray:
-    """Apply the finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection of 64 bits that mixes them."""
-    values = values + GOLDEN
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

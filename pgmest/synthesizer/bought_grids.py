@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from pgmest.schema.bought import BoughtColumn
+from pgmest.schema.column import SchemaColumn
 
 Edge = int | float
 STEPS = 200
@@ -110,3 +112,10 @@ def nice_step(span: Fraction, whole: bool) -> Fraction:
             if step * STEPS >= span and (not whole or step >= 1):
                 return step
     return Fraction(1) if whole else span / STEPS
+
+
+def on_grid(column: BoughtColumn, scale: Scale, edges: Sequence[Edge]) -> SchemaColumn:
+    """Return the column coded by cells of a grid; values without a number are missing."""
+    less = dict.fromkeys(("min", "max", "bins", "width", "decimals", "unit", "outside"))
+    missing = column.plain("missing") or True
+    return column.column(**less, missing=missing, edges=[scale.written(edge) for edge in edges])

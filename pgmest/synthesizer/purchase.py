@@ -40,11 +40,10 @@ from pgmest.privacy.neighbors import AddRemove
 from pgmest.privacy.selection import STEPS, noise_scale
 from pgmest.schema.bought import DEFAULT_BINS, NOTHING, BoughtColumn
 from pgmest.schema.categorical import written
-from pgmest.schema.column import SchemaColumn
 from pgmest.schema.hierarchies import with_values
 from pgmest.schema.schema import Schema
 from pgmest.schema.texts import Texts
-from pgmest.synthesizer.bought_grids import Edge, Scale, scale_of
+from pgmest.synthesizer.bought_grids import Edge, Scale, on_grid, scale_of
 from pgmest.synthesizer.publishable import publishable
 from pgmest.synthesizer.raw_table import Coding
 
@@ -189,7 +188,7 @@ def _chosen(
     side: slice | None = None,
 ) -> int:
     """Choose a cell of the grid with a small cost, a function of the number of records below each edge."""
-    view, cells = curator.through(Coding((_on_grid(column, scale, edges),))), len(edges) - 1
+    view, cells = curator.through(Coding((on_grid(column, scale, edges),))), len(edges) - 1
     candidates = range(cells)[side or slice(0, cells)]
 
     def scores(data: Dataset) -> np.ndarray:
@@ -204,7 +203,7 @@ def _checked(curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[E
     """Return in words how many values are outside."""
     whole = scale.wide()
     edges = sorted({min(whole[0], ends[0]), *ends, max(whole[-1], ends[1])})
-    view = curator.through(Coding((_on_grid(column, scale, edges),)))
+    view = curator.through(Coding((on_grid(column, scale, edges),)))
     measured = view.measure((column.name,), spend, label=f"{column.name}: inside and outside")
     counts, noise = measured.values[: len(edges) - 1], float(np.mean(measured.stddev))
     inside = float(counts[edges.index(ends[0])])
@@ -214,20 +213,13 @@ def _checked(curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[E
     return f"at most about {100 * outside / (inside + outside):.2g} % of the values are outside"
 
 
-def _on_grid(column: BoughtColumn, scale: Scale, edges: Sequence[Edge]) -> SchemaColumn:
-    """Return the column coded by cells of a grid; values without a number are missing."""
-    less = dict.fromkeys(("min", "max", "bins", "width", "decimals", "unit", "outside"))
-    missing = column.plain("missing") or True
-    return column.column(**less, missing=missing, edges=[scale.written(edge) for edge in edges])
-
-
 def _quantiles(
     curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget
 ) -> list[Edge]:
     """Return edges of bins that hold about as many records each, as far as the noise shows."""
     bins = min(int(column.plain("bins", DEFAULT_BINS)), MOST_CELLS)
     edges = scale.even(*ends, min(CELLS_PER_BIN * bins, MOST_CELLS))
-    view = curator.through(Coding((_on_grid(column, scale, edges),)))
+    view = curator.through(Coding((on_grid(column, scale, edges),)))
     noisy = view.measure((column.name,), spend, label=f"{column.name}: edges").values[: len(edges) - 1]
     below = np.cumsum(np.maximum(noisy, 0.0))
     if not below[-1] > 0:

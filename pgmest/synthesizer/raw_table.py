@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgmest.data.dataset import Dataset
+from pgmest.data.fingerprints import hashes_of_rows, keyed_digest
 from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, SchemaError, listed
@@ -20,7 +21,9 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.encoding import encode
 from pgmest.schema.keyed_hash import checked_key
 from pgmest.schema.schema import Schema
+from pgmest.schema.texts import Texts
 from pgmest.schema.unit import Unit
+from pgmest.synthesizer.bought_grids import on_grid, scale_of
 from pgmest.tables.domain import Domain
 
 
@@ -30,12 +33,16 @@ class RawTable(Dataset):
 
     Attributes:
         table: a dataframe or a file.
+        schema: its schema, with columns to be bought.
+        lazy: whether an engine holds the table.
         unit: whose rows are bounded, as for the schema.
         key: of the choice among a person's rows.
         known: the columns of a dataframe that earlier codings have read.
     """
 
     table: Any = field(kw_only=True)
+    schema: Schema = field(kw_only=True)
+    lazy: bool = field(kw_only=True)
     unit: Unit | None = field(kw_only=True)
     key: bytes = field(kw_only=True)
     known: dict[str, Values] = field(kw_only=True, default_factory=dict)
@@ -62,13 +69,33 @@ class RawTable(Dataset):
                 "engine holds. Give a file or a dataframe, or list what they are among (among: [...])."
             )
         at_most = unit.at_most if unit else None
-        options: dict[str, Any] = {"table": table, "unit": unit, "key": secret}
+        options: dict[str, Any] = {"table": table, "unit": unit, "key": secret, "schema": schema}
+        options |= {"lazy": isinstance(coded, LazyDataset)}
         options |= {"records_per_person": at_most, "unit_column": unit.column if unit else None}
         return cls(Domain({}), (), coded.records, **options)
 
     def coded(self, columns: Sequence[SchemaColumn]) -> Dataset:
         """Return the records as codes of these columns."""
         return encode(columns, self.unit, self.table, self.key, self.known)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the texts of columns to be bought, and of the codes of the others.
+
+        If an engine holds the table, the columns to be bought count by the cells of the widest grid.
+        """
+        columns = []
+        for column in self.schema.stand_in().columns:
+            bought = self.schema.bought.get(column.name)
+            if bought is not None and not self.lazy:
+                column = Texts(column.name, True, column.markers, "missing", column.place)
+            elif bought is not None and not bought.labels:
+                column = on_grid(bought, scale_of(bought), scale_of(bought).wide())
+            columns.append(column)
+        coded = self.coded(columns)
+        if self.lazy:
+            return coded.fingerprint(key)
+        keys = [column.row_keys(codes) for column, codes in zip(columns, coded.columns, strict=True)]
+        return keyed_digest(hashes_of_rows(keys, coded.records), key)
 
     def __repr__(self) -> str:
         return "RawTable(not coded yet)"

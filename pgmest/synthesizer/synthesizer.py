@@ -17,6 +17,7 @@ from pgmest.mechanisms.registry import named_mechanism
 from pgmest.mechanisms.result import Result
 from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.journal import journal_key
 from pgmest.privacy.ledger import Statement
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.surveys.weighted import WeightedTable
@@ -164,7 +165,8 @@ class Synthesizer:
                 seed.
             allow_draft: whether to accept a schema that still says `drafted_from_private_data: true`, or has lines
                 marked as read from the private data. A release made with such a schema is not private.
-            unit_key: the `key` of `Schema.encode`, which decides which rows of a person are counted; random by default.
+            unit_key: the `key` of `Schema.encode`, which decides which rows of a person are counted; by default random,
+                and kept beside a checkpoint.
             buy_share: the share of the budget that buys what the schema leaves open; 0.1 by default.
 
         Raises:
@@ -177,6 +179,8 @@ class Synthesizer:
         """
         known = as_schema(schema)
         check_public(known, allow_draft)
+        if unit_key is None and checkpoint is not None and (isinstance(known, LinkedSchema) or known.unit):
+            unit_key = journal_key(checkpoint)
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
         fit: TableFit | LinkedFit
         if isinstance(known, LinkedSchema):

@@ -405,3 +405,18 @@ def test_a_schema_of_one_table_takes_one_file(folder, capsys, monkeypatch):
     assert "a folder is for linked tables" in err
     (folder / "a=b.csv").write_text((folder / "households.csv").read_text())
     assert run(capsys, "check", "a=b.csv", "flat.yaml")[0] == 0
+
+
+def test_a_checkpoint_belongs_to_its_tables(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    arguments = ["synthesize", *given(folder), "--schema", "survey.yaml", "--epsilon", "1", "--checkpoint", "night"]
+    arguments += ["--seed", "0"]
+    assert run(capsys, *arguments, "--out", "monday")[0] == 0
+    code, _, err = run(capsys, *arguments, "--out", "again")
+    assert (code, "night: this run ended on 20" in err) == (0, True)
+    for name in ("households", "persons"):
+        assert (folder / "again" / f"{name}.csv").read_text() == (folder / "monday" / f"{name}.csv").read_text()
+    survey_of(60)["persons"].assign(age=50).to_csv("persons.csv", index=False)
+    code, _, err = run(capsys, *arguments, "--out", "tuesday")
+    assert (code, "run on other records" in err) == (1, True)
+    assert not (folder / "tuesday").exists()

@@ -226,6 +226,23 @@ def test_a_checkpoint_pays_once(folder, tmp_path):
     assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
 
 
+def test_a_fixed_checkpoint_never_publishes_the_answers_about_another_file(folder, tmp_path, capsys):
+    table, text = tmp_path / "people.csv", (folder / "people.csv").read_bytes()
+    table.write_bytes(text)
+    arguments = ["synthesize", str(table), "--schema", str(folder / "people.yaml"), "--rho", "1"]
+    arguments += ["--mechanism", "independent", "--checkpoint", str(tmp_path / "night"), "--seed", "3"]
+    assert main([*arguments, "--out", str(tmp_path / "monday.csv")]) == 0
+    assert "ended on" not in capsys.readouterr().err
+    assert main([*arguments, "--out", str(tmp_path / "again.csv")]) == 0
+    assert "night: this run ended on 20" in capsys.readouterr().err
+    assert (tmp_path / "again.csv").read_text() == (tmp_path / "monday.csv").read_text()
+    table.write_bytes(text.replace(b",F,", b",M,", 1))  # a file of the same size
+    assert len(table.read_bytes()) == len(text)
+    assert main([*arguments, "--out", str(tmp_path / "tuesday.csv")]) == 1
+    assert "has the answers of a run on other records: nothing was asked or paid" in capsys.readouterr().err
+    assert not (tmp_path / "tuesday.csv").exists()
+
+
 def test_an_interrupted_run_writes_what_it_has(folder, tmp_path, monkeypatch, capsys):
     from pgmest.privacy import Curator
 

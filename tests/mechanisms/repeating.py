@@ -51,11 +51,11 @@ def check_cut_journal(
     A run with other parameters is refused.
     """
     mechanism.fit(data, seed=0, progress=False, checkpoint=path)
-    text = path.read_text()
+    *answers, _ = path.read_text().splitlines()  # the last line has the time of the end
     interrupted_after(path, lines)
     resumed = mechanism.fit(data, seed=0, progress=False, checkpoint=path)
     assert resumed.details == whole.details
-    assert path.read_text() == text
+    assert path.read_text().splitlines()[:-1] == answers
     assert resumed.sample(50, seed=0) == whole.sample(50, seed=0)
     with pytest.raises(JournalError, match=r"goes|run|asks"):
         replace(mechanism, **others).fit(data, seed=0, progress=False, checkpoint=path)

@@ -82,10 +82,10 @@ def test_a_single_attribute_has_no_pairs():
 
 def test_the_same_seed_gives_the_same_run_and_a_checkpoint_goes_on(tmp_path):
     whole = MST(**BUDGET).fit(CENSUS, seed=1, progress=False, checkpoint=tmp_path / "run")
-    text = (tmp_path / "run").read_text()
+    *answers, _ = (tmp_path / "run").read_text().splitlines()  # the last line has the time of the end
     interrupted_after(tmp_path / "run", 7)
     again = MST(**BUDGET).fit(CENSUS, seed=1, progress=False, checkpoint=tmp_path / "run")
-    assert (tmp_path / "run").read_text() == text
+    assert (tmp_path / "run").read_text().splitlines()[:-1] == answers
     assert np.array_equal(again.model.potentials.flat, whole.model.potentials.flat)
 
 

@@ -37,11 +37,11 @@ def test_an_answer_of_none_is_remembered(tmp_path):
     assert ask(tmp_path / "run", 4) == (1, Rho(1.0))
     with pytest.raises(BudgetExceeded):
         ask(tmp_path / "run", 5)
-    journal = Journal(tmp_path / "own", {})
+    journal = Journal(tmp_path / "own", {}, bytes.hex)
     assert journal.recorded("x", "d") is UNPAID
     journal.append("x", "d", None)
     journal.close()
-    assert Journal(tmp_path / "own", {}).recorded("x", "d") is None
+    assert Journal(tmp_path / "own", {}, bytes.hex).recorded("x", "d") is None
 
 
 def changed(change):
@@ -85,11 +85,11 @@ def test_what_is_not_as_it_was_written_is_recognized(tmp_path, name):
 
 def test_a_copy_is_recognized_and_a_file_that_was_moved_is_not_taken_for_one(tmp_path):
     ask(tmp_path / "run", 2)
-    for name in ("run", "run.head"):
+    for name in ("run", "run.head", "run.key"):
         shutil.copy(tmp_path / name, tmp_path / f"copy{name[3:]}")
     with pytest.raises(JournalError, match="is a copy"):
         ask(tmp_path / "copy")
-    for name in ("run", "run.head"):
+    for name in ("run", "run.head", "run.key"):
         (tmp_path / name).rename(tmp_path / f"moved{name[3:]}")
     assert ask(tmp_path / "moved")[0] == 1
     head = adopt_file(tmp_path / "copy")

@@ -64,7 +64,7 @@ def test_a_run_that_is_dropped_or_raises_gives_back_what_it_did_not_spend(path):
 def test_a_crash_keeps_what_was_reserved_until_the_journal_goes_on(path, tmp_path):
     program = (
         "import os, sys, numpy as np, pgmest as pg\nfrom pgmest.privacy import Curator, Rho\n"
-        "data = pg.Dataset.from_codes(np.zeros((5, 2), int), {'a': 3, 'b': 4})\n"
+        "data = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (100, 2)), {'a': 3, 'b': 4})\n"
         f"c = Curator(data, Rho(0.5), ledger={str(path)!r}, journal={str(tmp_path / 'run')!r})\n"
         "c.measure('a', Rho(0.25)); os._exit(1)\n"
     )

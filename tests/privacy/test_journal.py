@@ -1,9 +1,12 @@
 """The journal: nothing is paid for twice, whatever the moment of the interruption."""
 
 import json
+import os
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.errors import BudgetExceeded, FileFormatError, JournalError
@@ -79,6 +82,60 @@ def test_the_file_holds_what_was_released_and_no_more(tmp_path):
     assert header["budget"] == {"type": "Rho", "rho": 1.0}
     assert [record["answer"] for record in records] == [answers[0], 1, answers[2]]
     assert all(record.keys() == {"label", "digest", "answer", "check"} for record in records)
+
+
+def test_the_file_tells_nothing_of_the_records_without_its_key(tmp_path):
+    """The digest of the records is under a secret key, which only the owner can read."""
+    digests = set()
+    for name in ("one", "two"):
+        ask(tmp_path / name, 1)
+        header = json.loads((tmp_path / name).read_text().splitlines()[0])
+        key = tmp_path / f"{name}.key"
+        assert header["records"] == DATA.fingerprint(bytes.fromhex(key.read_text()))
+        assert key.read_text() not in (tmp_path / name).read_text()
+        assert os.name == "nt" or key.stat().st_mode & 0o777 == 0o600
+        digests.add(header["records"])
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize("content", [None, "", "00" * 15, "no key"])
+def test_a_journal_without_its_key_is_refused(tmp_path, content):
+    ask(tmp_path / "run", 1)
+    (tmp_path / "run.key").unlink()
+    if content is not None:
+        (tmp_path / "run.key").write_text(content)
+    with pytest.raises(JournalError, match=r"run\.key is (missing|not the key)"):
+        ask(tmp_path / "run", 1)
+
+
+def test_a_run_that_ended_asks_for_nothing_more(tmp_path):
+    def curator():
+        return Curator(DATA, Rho(1.0), journal=tmp_path / "run")
+
+    first = curator()
+    first.measure("a", Rho(0.5))
+    first.end()
+    first.close()
+    again = curator()
+    again.measure("a", Rho(0.5))
+    with pytest.raises(JournalError, match=r"its run ended on .* without a request for 'b'"):
+        again.measure("b", Rho(0.5))
+    assert len(again.ledger) == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=8), st.randoms(use_true_random=False))
+def test_tables_have_the_same_fingerprint_exactly_if_they_have_the_same_rows(rows, random):
+    key, domain = bytes(16), {"a": 3, "b": 4}
+
+    def fingerprint(records):
+        return pg.Dataset.from_codes(np.array(records, dtype=int).reshape(-1, 2), domain).fingerprint(key)
+
+    shuffled = random.sample(rows, len(rows))
+    other = [(random.randrange(3), random.randrange(4)) for _ in rows]
+    assert fingerprint(shuffled) == fingerprint(rows)
+    assert (fingerprint(other) == fingerprint(rows)) == (sorted(other) == sorted(rows))
+    assert fingerprint([*rows, (0, 0)]) != fingerprint(rows)
 
 
 def test_another_question_is_refused_before_anything_is_spent(tmp_path):

@@ -38,7 +38,7 @@ def made(folder):
         "Curator": curator,
         "Curator through a transform": Curator(DATA, Rho(1.0)).through(SAME),
         "Ledger": Ledger(Rho(1.0)),
-        "Journal": Journal(folder / "other", {}),
+        "Journal": Journal(folder / "other", {}, bytes.hex),
         "DatasetLedger": book,
         "LedgerRun": curator._run,
         "Payment": curator._payment,

@@ -119,7 +119,8 @@ def test_two_copies_of_a_journal_pay_for_their_own_answers(tmp_path):
             curator.close()
 
     ask("one", 1)
-    (tmp_path / "two" / "run").write_bytes((tmp_path / "one" / "run").read_bytes())
+    for file in ("run", "run.key"):
+        (tmp_path / "two" / file).write_bytes((tmp_path / "one" / file).read_bytes())
     adopt_file(tmp_path / "two" / "run")
     ask("one", 2)
     with pytest.raises(BudgetExceeded):

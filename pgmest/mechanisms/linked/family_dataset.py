@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.data.fingerprints import hashes_of_rows, keyed_digest, mixed
 from pgmest.mechanisms.linked.families import GRAIN, Families, Layout
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
@@ -64,6 +65,12 @@ class FamilyDataset(Dataset):
 
     def remembering(self) -> FamilyDataset:
         return FamilyDataset(self.families, self.records_per_person, self.unit_column, {})
+
+    def fingerprint(self, key: bytes) -> str:
+        families = self.families
+        hashes = hashes_of_rows(tuple(families.parents.T), len(families.parents))
+        np.add.at(hashes, families.owners, mixed(hashes_of_rows(tuple(families.children.T), len(families.children))))
+        return keyed_digest(hashes, key)
 
     def _counted_together(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
         return {}

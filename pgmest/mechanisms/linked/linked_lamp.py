@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pgmest.data.dataset import Dataset
+from pgmest.data.fingerprints import linked_fingerprint
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.smallest_family import FamilyLimits, contradiction
 from pgmest.errors import ArgumentError, DataError
@@ -21,11 +24,17 @@ from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.trees import family_table, put_together
 from pgmest.mechanisms.linked.workload import check_size
 from pgmest.mechanisms.linked.zeros import family_zeros
+from pgmest.mechanisms.notices import warn_of_ended_run
 from pgmest.mechanisms.result import OwnerOnly
-from pgmest.mechanisms.run_arguments import generators
+from pgmest.mechanisms.run_arguments import check_run, generators
 from pgmest.privacy.budgets import DEFAULT_DELTA, ApproxDP
 from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.journal import Journal
+from pgmest.privacy.ledger import amounts
+from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.linked_unit import LinkedUnit
+from pgmest.privacy.payment import begin_run, check_secure, end_run
+from pgmest.privacy.relations import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +107,8 @@ class LinkedLAMP:
 
         Args:
             linked: the private linked tables.
-            seed, progress, checkpoint, time_limit, ledger: as for `LAMP.fit`; with several child tables there is one
-                checkpoint for each, whose name ends in that of the table, and each run has its part of the time.
+            seed, progress, checkpoint, time_limit, ledger: as for `LAMP.fit`. Of several child tables each has its part
+                of the time; the ledger of the dataset reserves the budget of all of them at once.
 
         Raises:
             ArgumentError: there is no child table, something hangs on the unit, which is not the root, or the tables of
@@ -114,22 +123,31 @@ class LinkedLAMP:
         if not children:
             raise ArgumentError.of("linked", linked, "tables with a parent: LAMP is for a single table")
         _check(linked)
+        check_run(Dataset.from_codes([], {}), seed, progress, checkpoint, time_limit)
+        check_secure(ledger, self.backend)
         started, results = time.perf_counter(), {}
         _, choices = generators(seed)
-        for child in children:
-            own = checkpoint if checkpoint is None or len(children) == 1 else f"{checkpoint}.{child}"
-            data = linked
-            for above in linked.path(child)[1:-1] if unit.is_root else ():
-                data = data.at_most(above, results[above].model.layout.at_most)  # the limit that its run found
-            run = self._run_on(data, child, len(children))
-            results[child] = run[0].fit(
-                run[1],
-                seed=seed,
-                progress=progress,
-                checkpoint=own,
-                time_limit=None if time_limit is None else time_limit / len(children),
-                ledger=ledger,
-            )
+        journal, run = self._begun(linked, checkpoint, ledger)
+        try:
+            for child in children:
+                data = linked
+                for above in linked.path(child)[1:-1] if unit.is_root else ():
+                    data = data.at_most(above, results[above].model.layout.at_most)  # the limit that its run found
+                mechanism, families_of_child = self._run_on(data, child, len(children))
+                results[child] = mechanism.fit(
+                    families_of_child,
+                    seed=seed,
+                    progress=progress,
+                    checkpoint=None if journal is None else journal.about(child),
+                    time_limit=None if time_limit is None else time_limit / len(children),
+                    ledger=run,
+                )
+            if journal is not None and not any(
+                one.interrupted or "time_limit" in one.details for one in results.values()
+            ):
+                journal.end()
+        finally:
+            end_run(journal, run)
         families: dict[str, Families] = {child: result.model.families for child, result in results.items()}
         details = {child: result.details for child, result in results.items()}
         model = put_together(families, linked, choices)
@@ -140,6 +158,24 @@ class LinkedLAMP:
     def promise(self) -> ApproxDP | None:
         """The stated budget as (epsilon, delta)-DP; None if it was stated as rho."""
         return None if self.epsilon is None else ApproxDP(self.epsilon, self.delta or 0.0)
+
+    def _begun(
+        self, linked: LinkedDataset, checkpoint: str | Path | None, ledger: str | Path | DatasetLedger | None
+    ) -> tuple[Journal | None, LedgerRun | None]:
+        """Return the journal of the run, and its account on the ledger of the dataset, where all of it is reserved."""
+        mechanism, journal = self._budgeted(), None
+        budget = (mechanism if len(linked.order) == 2 else mechanism.with_share(1)).budget()
+        relation = Relation(_unit_of(linked).neighbors(1), linked.unit)
+        if checkpoint is not None:
+            tables = [
+                [name, table.parent, table.at_most and int(table.at_most), list(table.domain.items())]
+                for name, table in linked.tables.items()
+            ]
+            header = {"budget": amounts(budget), "neighbors": repr(relation.neighbors), "unit": relation.unit}
+            header |= {"backend": self.backend, "domain": tables}
+            journal = Journal(checkpoint, header, partial(linked_fingerprint, linked))
+            warn_of_ended_run(checkpoint, journal.ended)
+        return journal, begin_run(journal, ledger, budget, relation, type(self).__name__)
 
     def _budgeted(self, **more: Any) -> Any:
         from pgmest.mechanisms.lamp.lamp import LAMP

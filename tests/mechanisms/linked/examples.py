@@ -47,3 +47,13 @@ def random_families(
     number = int(sizes.sum())
     children = np.column_stack([generator.integers(3, size=number), generator.integers(2, size=number)])
     return Families(layout, parents, children.astype(np.int64))
+
+
+def small_tree(seed: int = 0, rows: int = 50) -> LinkedDataset:
+    """Return homes with two kinds of rows that hang on them, and one kind that hangs on these."""
+    generator = np.random.default_rng(seed)
+    homes, persons = random_table(rows, {"r": 2}, generator), random_table(rows, {"a": 2}, generator)
+    cars, jobs = random_table(rows, {"k": 2}, generator), random_table(rows, {"j": 2}, generator)
+    hung = LinkedTable(persons, "homes", np.arange(rows), 3), LinkedTable(cars, "homes", np.arange(rows), 3)
+    below = LinkedTable(jobs, "persons", np.arange(rows), 2)
+    return LinkedDataset({"homes": LinkedTable(homes), "persons": hung[0], "cars": hung[1], "jobs": below})

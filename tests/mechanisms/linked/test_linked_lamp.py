@@ -25,7 +25,7 @@ from pgmest.privacy import ApproxDP, Curator, Epsilon, Rho
 from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
-from tests.mechanisms.linked.examples import households, random_table
+from tests.mechanisms.linked.examples import households, random_table, small_tree
 
 SIZES = np.random.default_rng(0).integers(5, size=200)
 
@@ -161,16 +161,6 @@ def test_runs_of_a_tree_have_equal_parts_of_the_budget() -> None:
     runs = fitted(LinkedDataset(tables), epsilon=20.0).results
     assert len(runs) == 2
     assert runs["visits"].ledger.budget == runs["notes"].ledger.budget
-
-
-def small_tree(seed: int = 0, rows: int = 50) -> LinkedDataset:
-    """Return homes with two kinds of rows that hang on them, and one kind that hangs on these."""
-    generator = np.random.default_rng(seed)
-    homes, persons = random_table(rows, {"r": 2}, generator), random_table(rows, {"a": 2}, generator)
-    cars, jobs = random_table(rows, {"k": 2}, generator), random_table(rows, {"j": 2}, generator)
-    hung = LinkedTable(persons, "homes", np.arange(rows), 3), LinkedTable(cars, "homes", np.arange(rows), 3)
-    below = LinkedTable(jobs, "persons", np.arange(rows), 2)
-    return LinkedDataset({"homes": LinkedTable(homes), "persons": hung[0], "cars": hung[1], "jobs": below})
 
 
 @pytest.mark.parametrize(
