@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
+from pgmest.data.linked_names import name_problem
 from pgmest.errors import ArgumentError, DataError, ShapeError, at_least, listed, plural
 from pgmest.tables.domain import Clique, Domain
 
@@ -106,7 +107,7 @@ class LinkedDataset:
         unit: the table whose rows are protected; the root by default (`pgmest.privacy.linked_unit.LinkedUnit`).
 
     Raises:
-        ArgumentError: `unit` is no table, or a name of a table has a dot in it.
+        ArgumentError: `unit` is no table, or a name of a table or column means something else, too (`name_problem`).
         DataError: there is no table, not one root, or a parent that is no table; `parent_rows` are no rows of the
             parent, or more of them than `at_most` are the same; or a rule is about a table or attribute that is not
             there.
@@ -122,9 +123,9 @@ class LinkedDataset:
         object.__setattr__(self, "unit", self.root if self.unit is None else self.unit)
         if self.unit not in self.tables:
             raise ArgumentError.of("unit", self.unit, tuple(self.tables))
-        dotted = [name for name in self.tables if "." in name]
-        if dotted:
-            raise ArgumentError.of("tables", dotted[0], "names without a dot, as TABLE.ATTRIBUTE is an attribute")
+        if problem := name_problem({name: table.domain.attributes for name, table in self.tables.items()}):
+            name, column, why = problem
+            raise ArgumentError(f"table '{name}'{'' if column is None else f': column {column!r}'} {why}.")
         for name in self.order[1:]:
             parent, rows = self.link(name)
             _check_rows(name, rows, self.tables[name].at_most or 0, parent, self.tables[parent].rows)

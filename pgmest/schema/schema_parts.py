@@ -17,6 +17,7 @@ from pgmest.schema.invariants import read_invariants
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.unit import Unit
 from pgmest.schema.weight import Weight
+from pgmest.tables.hierarchy import SEPARATOR
 
 
 def schema_parts(node: SchemaNode) -> dict[str, Any]:
@@ -50,6 +51,11 @@ def schema_parts(node: SchemaNode) -> dict[str, Any]:
     unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
     file = file_options(fields["file"]) if "file" in fields else {}
     coded = with_hierarchies(found.columns, fields["columns"].mapping(), found.zeros, bought)
+    for column in coded:
+        for level in () if column.hierarchy is None else column.hierarchy.levels:
+            if (name := f"{column.name}{SEPARATOR}{level}") in {*columns, *bought}:
+                what = f"must have another name, which is not that of level '{level}' of '{column.name}'."
+                fields["columns"].called(f"column '{name}'").fail(what)
     return {
         "columns": coded,
         "structural_zeros": found.zeros,

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.data.linked import LinkedDataset
+from pgmest.data.linked_names import ANOTHER, NEXT, number_of
 from pgmest.data.names import are_numbers, other_names, public_numbers, renamed
 from pgmest.errors import ArgumentError, FileFormatError, QueryError, SchemaError, excerpt, listed
 from pgmest.mechanisms.linked import LinkedLAMP
@@ -265,12 +266,21 @@ class LinkedFit:
         return weighted_tables(linked, self.decoded(linked, generator, written), drawn)
 
     def computed(self, name: str) -> str:
-        """Return what the model calls an attribute: columns that count rows are a number of rows there."""
-        for table, part in self.schema.parts.items():
-            for column, of in part.computed.items():
-                if of is not None and name in (column, f"{table}.{column}"):
-                    return f"number of {of}"
-        return name
+        """Return what the model calls an attribute: columns that count rows are a number of rows there.
+
+        Raises:
+            ArgumentError: a column of another table has the name, too.
+        """
+        counts = {
+            f"{table}.{column}": of
+            for table, part in self.schema.parts.items()
+            for column, of in part.computed.items()
+            if of is not None and name in (column, f"{table}.{column}")
+        }
+        others = [f"{table}.{name}" for table, part in self.schema.parts.items() if name in part.schema.domain]
+        if counts and len(counts) + len(others) > 1:
+            raise ArgumentError(f"'{name}' may be {listed([*counts, *others])}: name the table, too.")
+        return number_of(next(iter(counts.values()))) if counts else name
 
     def is_number(self, name: str) -> bool:
         """Return whether an attribute is a number of rows, such as a column that counts persons."""
@@ -284,7 +294,7 @@ class LinkedFit:
 
     def _described(self, name: str) -> tuple[TableSchema | None, str]:
         """Return the table that describes an attribute of a model and the column; None for a number of rows."""
-        table, _, column = name.removeprefix("another of ").removeprefix("next of ").partition(".")
+        table, _, column = name.removeprefix(ANOTHER).removeprefix(NEXT).partition(".")
         part = self.schema.parts.get(table)
         known = part is not None and (column in part.schema.domain or part.schema.domain.names_levels(column))
         return (part, column) if known else (None, name)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from pgmest.data.linked import LinkedDataset, places_of
+from pgmest.data.linked_names import number_of
 from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError, UnknownAttributeError, listed
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.linked.questions import full_name
@@ -296,9 +297,7 @@ class WholeUnits:
             base = np.asarray(self.linked.tables[root].dataset.column(own), dtype=np.int64)
             numbers, ends = self._numbers(own, base) if level.groups is None else (None, (-np.inf, np.inf))
         else:
-            sizes = self.linked.sizes(
-                next(child for child in self.linked.children(root) if own.endswith(f" of {child}"))
-            )
+            sizes = self.linked.sizes(next(child for child in self.linked.children(root) if own == number_of(child)))
             base, numbers, ends = np.minimum(sizes, size - 1), sizes * 1.0, (0.0, size - 1.0)
         codes = base if level.groups is None else level.groups[base]
         labels = self.named.labels(level.name, level.size or size)

@@ -131,9 +131,23 @@ def test_tables_that_are_no_tree_are_refused(tables, match):
         LinkedDataset(tables)
 
 
-def test_names_of_tables_have_no_dot():
-    with pytest.raises(ArgumentError, match=r"tables='b\.c' is not valid: it must be names without a dot"):
-        LinkedDataset({"a": table(1, {}), "b.c": table(1, {}, "a", np.zeros(1, int), 1)})
+@pytest.mark.parametrize(
+    ("parent", "child", "columns", "problem"),
+    [
+        ("a", "b.c", ({}, {}), r"table 'b\.c' must have no dot in its name"),
+        ("", "b", ({}, {}), "table '' must have a name"),
+        ("another of b", "b", ({}, {}), "table 'another of b' must have another name: those that begin with 'another"),
+        ("a", "next of a", ({}, {}), "table 'next of a' must have another name"),
+        ("a", "pairs of x", ({}, {}), "table 'pairs of x' must have another name"),
+        ("a", "b", ({"number of b": 2}, {}), "table 'a': column 'number of b' must have .* number of rows of 'b'"),
+        ("a", "b", ({}, {"number of a": 2}), "table 'b': column 'number of a' must have another name"),
+        ("a", "b", ({"b.x": 2}, {"x": 2}), r"table 'a': column 'b\.x' must .* not mean column 'x' of table 'b'"),
+        ("a", "b", ({}, {"x": 2, "another of b.x": 2}), "column 'another of b.x' must .* column 'x' of table 'b'"),
+    ],
+)
+def test_names_that_would_mean_two_things_are_refused(parent, child, columns, problem):
+    with pytest.raises(ArgumentError, match=problem):
+        LinkedDataset({parent: table(1, columns[0]), child: table(1, columns[1], parent, np.zeros(1, int), 2)})
 
 
 def test_a_table_needs_all_or_nothing_of_its_parent():

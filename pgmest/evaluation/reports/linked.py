@@ -15,6 +15,7 @@ from pgmest._base.html import html_text
 from pgmest._base.version import __version__
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
+from pgmest.data.linked_names import number_of
 from pgmest.errors import DataError, plural
 from pgmest.evaluation.linked_errors import CLASSES, LinkedErrors, linked_errors
 from pgmest.evaluation.reports.levels import levels_section
@@ -229,7 +230,7 @@ def with_sizes(linked: LinkedDataset, name: str) -> Dataset:
     columns, sizes = list(data.columns), dict(data.domain)
     for child in linked.children(name):
         columns.append(linked.sizes(child))
-        sizes[f"number of {child}"] = (linked.tables[child].at_most or 0) + 1
+        sizes[number_of(child)] = (linked.tables[child].at_most or 0) + 1
     return Dataset.from_codes(columns, sizes) if columns else data
 
 

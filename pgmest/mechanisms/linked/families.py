@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgmest.data.linked_names import ANOTHER, NEXT, number_of
 from pgmest.mechanisms.linked.pairing import MOST_ALL, MOST_COUNTED, NEAR
 from pgmest.tables.domain import Clique, Domain
 
@@ -57,7 +58,7 @@ class Layout:
     @property
     def number(self) -> str:
         """The name of the number of children."""
-        return f"number of {self.names[1]}"
+        return number_of(self.names[1])
 
     @cached_property
     def parents(self) -> tuple[str, ...]:
@@ -73,16 +74,15 @@ class Layout:
     def others(self) -> tuple[str, ...]:
         """The names of the attributes of another child of the same family, the next one if children are in order; none
         if there is never another one."""
-        which = "next" if self.ordered else "another"
-        return tuple(f"{which} of {self.names[1]}.{name}" for name in self.child) if self.at_most > 1 else ()
+        which = NEXT if self.ordered else ANOTHER
+        return tuple(f"{which}{self.names[1]}.{name}" for name in self.child) if self.at_most > 1 else ()
 
     @cached_property
     def domain(self) -> Domain:
         """All attributes. The last code of a child's attribute means that the child is not there."""
-        above = dict(zip(self.parents, (*self.parent.shape, self.at_most + 1), strict=True))
         absent = [size + 1 for size in self.child.shape]
-        inside = dict(zip(self.members, absent, strict=True))
-        return Domain({**above, **inside, **dict(zip(self.others, absent, strict=False))})
+        sizes = [*self.parent.shape, self.at_most + 1, *absent, *absent]
+        return Domain(zip((*self.parents, *self.members, *self.others), sizes, strict=False))  # none is there twice
 
     @cached_property
     def _kinds(self) -> dict[str, tuple[int, int]]:

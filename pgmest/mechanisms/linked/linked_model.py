@@ -12,8 +12,9 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
+from pgmest.data.linked_names import PAIRS
 from pgmest.errors import ArgumentError, at_least
-from pgmest.mechanisms.linked.questions import PAIRS, Question, check_known, table_of
+from pgmest.mechanisms.linked.questions import Question, check_known, table_of
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.linked.family_model import FamilyModel

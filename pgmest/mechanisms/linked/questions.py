@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pgmest.data.linked_names import PAIRS
 from pgmest.errors import ArgumentError, UnknownAttributeError, listed
 from pgmest.models.table_query import is_names
 from pgmest.queries import Kron
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.linked.linked_model import LinkedModel
 
 
-PAIRS = "pairs of "
-"""The words before the name of a table in the name of the model of pairs of its rows."""
 MOST_OF_PAIRS = 3
 """The most attributes of a table of pairs whose error is known: pairs of attributes are measured, and the errors of
 tables of four were larger than their intervals in half of the cells that are not empty."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable, evenly_spaced
+from pgmest.data.linked_names import number_of
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.zeros import family_zeros
@@ -46,7 +47,7 @@ def family_table(linked: LinkedDataset, child: str) -> Families:
 def extended(linked: LinkedDataset, name: str, children: tuple[str, ...] | list[str]) -> Dataset:
     """Return a table with the number of rows of each of these child tables as an attribute."""
     data = linked.tables[name].dataset
-    numbers = {_number(data.domain, child): (linked.sizes(child), linked.most(child, name) + 1) for child in children}
+    numbers = {number_of(child): (linked.sizes(child), linked.most(child, name) + 1) for child in children}
     domain = Domain({**data.domain, **{key: size for key, (_, size) in numbers.items()}})
     domain = domain.with_hierarchies(*data.domain.hierarchies.values())
     columns = [*data.columns, *(sizes for sizes, _ in numbers.values())]
@@ -164,14 +165,6 @@ def _nearest(wishes: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Return for each wish the kind with the nearest size, and among these with the most equal codes."""
     far = np.abs(wishes[:, None, -1] - kinds[None, :, -1]) * (wishes.shape[1] + 1.0)
     return np.argmin(far + (wishes[:, None, :-1] != kinds[None, :, :-1]).sum(axis=2), axis=1)
-
-
-def _number(domain: Domain, child: str) -> str:
-    """Return a name for the number of rows of a child table that no attribute has."""
-    name = f"number of {child}"
-    while name in domain:
-        name += " rows"
-    return name
 
 
 def _dataset(rows: np.ndarray, domain: Domain) -> Dataset:

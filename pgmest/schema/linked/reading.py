@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pgmest.data.linked import tree_order
+from pgmest.data.linked_names import name_problem, number_of
 from pgmest.data.linked_rules import Older, Rule
 from pgmest.data.smallest_family import FamilyLimits, contradiction
 from pgmest.errors import ArgumentError, DataError, listed
@@ -35,11 +36,7 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
     described = fields["tables"].mapping("a mapping of the names of tables to what they hold")
     if len(described) < 2:
         fields["tables"].fail("must describe at least two tables; a schema of a single one has columns: instead.")
-    if "" in described:
-        described[""].called("a table").fail("must have a name.")
-    for name in described:
-        if "." in name:
-            described[name].called(f"table '{name}'").fail("must have no dot in its name, as TABLE.COLUMN is a column.")
+    _check_names({name: () for name in described}, described)
     named = {name: inner.called(f"table '{name}'") for name, inner in described.items()}
     read = {name: inner.fields(FIELDS) for name, inner in named.items()}
     parents = {name: one["parent"].text() if "parent" in one else None for name, one in read.items()}
@@ -53,12 +50,26 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
     for name in order:
         above = parts.get(parents[name] or "")
         parts[name] = _part(name, named[name], read[name], keys[name], links[name][0], parents, above)
+    _check_names(dict(zip(parts, map(_joined_names, parts.values()), strict=True)), described)
     unit = _unit(fields["unit"], order, parents) if "unit" in fields else order[0]
     drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
     return LinkedSchema((), source=node.source, drafted=drafted, description=node.plain(), parts=parts, protected=unit)
 
 
 SCHEMA_OF_TABLES.append(read_linked)
+
+
+def _check_names(columns: Mapping[str, Collection[str]], described: Mapping[str, SchemaNode]) -> None:
+    """Raise SchemaError if the name of a table or column means something else, too."""
+    if problem := name_problem(columns):
+        table, column, why = problem
+        described[table].called(f"table '{table}'" + ("" if column is None else f": column '{column}'")).fail(f"{why}.")
+
+
+def _joined_names(part: TableSchema) -> list[str]:
+    """Return the columns that attributes are named after, without those that count rows and are named so."""
+    counts = [column for column, of in part.computed.items() if of is not None and column != number_of(of)]
+    return [*part.schema.domain, *counts]
 
 
 def _with_code_books(node: SchemaNode) -> SchemaNode:

@@ -118,7 +118,13 @@ CHANGES = [
     ("age: {type: integer, min: 0, max: 99, width: 5", "age: {type: integer, bounds: bought", "to be bought"),
     ("tables:\n", "columns: {}\ntables:\n", "unknown key 'columns'"),
     ("tables:\n", "unit: {column: hid, at_most: 3}\ntables:\n", "must be the name of the table"),
-    ("  households:\n", "  '':\n", "a table must have a name"),
+    ("  households:\n", "  '':\n", "table '' must have a name"),
+    ("  households:\n", "  another of persons:\n", "table 'another of persons' must have another name"),
+    (
+        "region: {type",
+        "number of persons: {type",
+        "table 'households': column 'number of persons' must have another name",
+    ),
     ("  households:\n", "  house.holds:\n", "table 'house.holds' must have no dot in its name"),
     ("tables:\n", "unit: people\ntables:\n", "must be one of households, persons"),
 ]
