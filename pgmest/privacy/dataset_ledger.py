@@ -1,6 +1,6 @@
 """The ledger of a dataset: one file with a total budget that all runs on the same private table charge.
 
-A run reserves its whole budget before it looks at a record, writes each charge before the request is answered, and
+A run reserves its whole budget before it asks about a record, writes each charge before the request is answered, and
 gives back what it has not spent when it ends. A run that crashed keeps its reservation until it is resumed from its
 journal. The file is chained and locked (`pgmest.privacy.chain`) on every platform; any number of processes may charge
 it.
