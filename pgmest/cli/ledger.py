@@ -35,8 +35,8 @@ The ledger protects one row, up to --records-per-person rows, or, with --unit CO
 column of the `unit` in the schemas of the runs. By group privacy, a run that protects fewer rows is charged more; a run
 that protects another unit is refused. Runs with --invariant need a ledger that was created with the same --invariant.
 
-adopt accepts a file that was moved or restored, a ledger or a --checkpoint, as the newest and only one. A checkpoint needs
-FILE.key beside it, too.
+adopt accepts a file that was moved or restored, a ledger or a --checkpoint, as the newest and only one. A
+checkpoint needs FILE.key beside it, too.
 """
 
 
