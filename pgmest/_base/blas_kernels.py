@@ -25,10 +25,9 @@ DEPTH, WIDTH = 256, 64
 
 
 @cache
-def gemm_address(kind: np.dtype) -> int:
+def gemm_address() -> int:
     """Return the address of the matrix product in SciPy's BLAS, which SciPy documents for compiled callers."""
-    routine = {np.dtype(np.float64): "dgemm", np.dtype(np.float32): "sgemm"}[kind]
-    return get_cython_function_address("scipy.linalg.cython_blas", routine)
+    return get_cython_function_address("scipy.linalg.cython_blas", "dgemm")
 
 
 @intrinsic  # type: ignore[arg-type]

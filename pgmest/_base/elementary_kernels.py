@@ -7,7 +7,6 @@ kernels again if this file changes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,55 +38,37 @@ _LN2_HIGH = 0.693147180369123816490  # ln 2 as a sum of two numbers, which makes
 _LN2_LOW = 1.90821492927058770002e-10
 
 
-@dataclass(frozen=True)
-class _Exponential:
-    """The constants of exp in one precision.
+_ROUNDING = 1.5 * 2**52
+"""The number whose addition rounds to an integer, which is then in the lowest bits."""
 
-    Attributes:
-        rounding: the number whose addition rounds to an integer, which is then in the lowest bits.
-        ln2: ln 2 as a sum of two numbers.
-        least: smaller arguments are raised to this one before the computation.
-        underflow: exp of this argument and of smaller ones is 0.
-        polynomial: the coefficients of exp(r) for |r| <= ln(2) / 2, highest power first.
-    """
+_LEAST, _UNDERFLOW = -740.0, -700.0
+"""Smaller arguments of exp are raised to the first before the computation; up to the second, the result is 0."""
 
-    rounding: float
-    ln2: tuple[float, float]
-    least: float
-    underflow: float
-    polynomial: tuple[float, ...]
-
-
-_DOUBLE = _Exponential(
-    1.5 * 2**52, (_LN2_HIGH, _LN2_LOW), -740.0, -700.0,
-    (2.510038549551032e-08, 2.7620088445409746e-07, 2.7557268459997064e-06, 2.4801521295954376e-05,
-     0.00019841269863053618, 0.0013888888917213717, 0.008333333333330062, 0.04166666666662413, 0.16666666666666669,
-     0.5000000000000001, 1.0, 1.0),
+_POLYNOMIAL = (
+    2.510038549551032e-08, 2.7620088445409746e-07, 2.7557268459997064e-06, 2.4801521295954376e-05,
+    0.00019841269863053618, 0.0013888888917213717, 0.008333333333330062, 0.04166666666662413, 0.16666666666666669,
+    0.5000000000000001, 1.0, 1.0,
 )  # fmt: skip
-"""The polynomial interpolates (exp(r) - 1 - r) / r^2 at the Chebyshev nodes and is within 1.6e-17 of exp(r).
+"""The coefficients of exp(r) for |r| <= ln(2) / 2, highest power first, to within 1.6e-17.
 
-A Taylor polynomial of the same accuracy has two more terms.
+The polynomial interpolates (exp(r) - 1 - r) / r^2 at the Chebyshev nodes. A Taylor polynomial of the same accuracy has
+two more terms.
 """
-
-_SINGLE = _Exponential(
-    1.5 * 2**23, (0.693359375, -2.12194440e-4), -90.0, -87.0, tuple(1 / math.factorial(k) for k in range(7, -1, -1))
-)
 
 
 def exp_of(x: Lanes) -> Lanes:
     """Return exp(x) to within two units in the last place.
 
-    x is at most 709 in float64, 88 in float32. The result is 0 for x <= -700 in float64, x <= -87 in float32.
+    x is at most 709. The result is 0 for x <= -700.
     """
-    constants = _DOUBLE if x.double else _SINGLE
-    bounded, rounding = x.larger(x.filled(constants.least)), x.filled(constants.rounding)
+    bounded, rounding = x.larger(x.filled(_LEAST)), x.filled(_ROUNDING)
     shifted = bounded * x.filled(_LOG2_E) + rounding
     k = shifted - rounding
-    r = (bounded - k * x.filled(constants.ln2[0])) - k * x.filled(constants.ln2[1])
-    p = x.filled(constants.polynomial[0])
-    for coefficient in constants.polynomial[1:]:
+    r = (bounded - k * x.filled(_LN2_HIGH)) - k * x.filled(_LN2_LOW)
+    p = x.filled(_POLYNOMIAL[0])
+    for coefficient in _POLYNOMIAL[1:]:
         p = p * r + x.filled(coefficient)
-    return p.times_power(shifted).where(x, x.filled(constants.underflow))
+    return p.times_power(shifted).where(x, x.filled(_UNDERFLOW))
 
 
 _SQRT2 = math.sqrt(2.0)

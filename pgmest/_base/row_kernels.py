@@ -63,16 +63,11 @@ class Lanes:
 
     def times_power(self, exponent: Lanes) -> Lanes:
         """Multiply by 2^k, with k the lowest bits of the exponents; neither factor nor result may be subnormal."""
-        builder, count, bits = self._builder, self.value.type.count, 64 if self.double else 32
-        kind = ir.VectorType(ir.IntType(bits), count)
-        places = ir.Constant(kind, [52 if self.double else 23] * count)
+        builder, count = self._builder, self.value.type.count
+        kind = ir.VectorType(ir.IntType(64), count)
+        places = ir.Constant(kind, [52] * count)
         added = builder.shl(builder.bitcast(exponent.value, kind), places)
         return Lanes(builder, builder.bitcast(builder.add(builder.bitcast(self.value, kind), added), self.value.type))
-
-    @property
-    def double(self) -> bool:
-        """Return whether the cells are float64."""
-        return self.value.type.element == ir.DoubleType()
 
     def halves(self) -> tuple[Lanes, Lanes]:
         """Return the first and the last half of the cells."""
@@ -130,7 +125,7 @@ def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None,
     def typed(typing_context: Any, *kinds: Any) -> Any:
         rows = [kind for kind in kinds if isinstance(kind, types.Array)]
         first = rows[0].dtype
-        if any(row.layout != "C" or row.ndim != 1 or row.dtype != first or not row.aligned for row in rows):
+        if any(row.layout != "C" or row.ndim != 1 or row.dtype != types.float64 or not row.aligned for row in rows):
             return None  # numba then raises its error for arguments of the wrong type
         taken = [kind if isinstance(kind, types.Array) else first for kind in kinds]
 

@@ -190,7 +190,6 @@ class AcceleratedSolver(Solver[AcceleratedState]):
 
     def start(self, problem: Problem, theta: np.ndarray) -> AcceleratedState:
         p, log_partition = problem.marginals(theta)
-        p = p.astype(np.float64, copy=False)  # an oracle may work in float32, but step kernels take float64
         parts = self.parts(problem, theta, p)
         surrogate = parts.surrogate
         _, gradient = surrogate.problem.loss_and_gradient(p)

@@ -189,7 +189,7 @@ class ContractedSweeps:
         from pgmest.inference.exact.contraction_products import MAX_PRODUCT
 
         check_room("the oracle's tables", self.plan.cells)
-        blas, cells, linger = gemm_address(np.dtype(np.float64)), np.zeros(self.plan.cells), not self.plan.shares
+        blas, cells, linger = gemm_address(), np.zeros(self.plan.cells), not self.plan.shares
         kernels = load_contraction_kernels(together=self._helped or not linger)
 
         def team(product: int) -> Team | Alone:
