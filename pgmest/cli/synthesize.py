@@ -237,7 +237,7 @@ def _run(options: argparse.Namespace) -> None:
     with input_table(path, options) as table:
         check_rows(schema.table_file(table))
         schema = schema.typed(table)
-        check_types(schema)
+        check_types(schema, table)
         key = journal_key(options.checkpoint) if schema.unit and options.checkpoint else None
         data = table if schema.bought else schema.encode(table, key=key)
         stage("measuring")

@@ -76,8 +76,13 @@ def _maker(library: str, schema: Schema, column: SchemaColumn) -> Make | None:
         return None
     related = any(column.name in order.columns for order in schema.orders)
     related |= any(column.name in (one.name, *one.leaves) for one in schema.sums)
-    if isinstance(column, Real) and related and kind.name not in ("number", "Float64", "double"):
+    if isinstance(column, Real) and related and kind.name not in ("float64", "Float64", "double", "arrow[double]"):
         return None  # rounding could break the order or the sum
+    return holding(library, column, kind)
+
+
+def holding(library: str, column: SchemaColumn, kind: ColumnType) -> Make | None:
+    """Return a function that makes columns of a type; None if the type cannot hold every value of the column."""
     return next((make for make in makers(library, column, kind) if _holds(library, column, make)), None)
 
 
@@ -85,7 +90,7 @@ def makers(library: str, column: SchemaColumn, kind: ColumnType) -> Iterator[Mak
     """Yield functions that make columns of a type, the best first; they raise any error for values it cannot hold."""
     for form, make in LIBRARIES[library].forms(column, kind):
         if form == "category":
-            labels = levels_of(column, kind)
+            labels = levels_of(column)
             if labels is not None:
                 yield _categorized(column, labels, make)
         else:
@@ -212,15 +217,11 @@ def _decimals(column: SchemaColumn, values: np.ndarray) -> np.ndarray:
     return made
 
 
-def levels_of(column: SchemaColumn, kind: ColumnType) -> list[str] | None:
-    """Return the texts of a column's levels, in the order of the private table's type; None if it is no category."""
+def levels_of(column: SchemaColumn) -> list[str] | None:
+    """Return the texts of a column's levels, in the order of the schema; None if it is no category."""
     if isinstance(column, Integer) and column.high - column.low < MOST_NUMBERS:
         return [str(number) for number in range(int(column.low), int(column.high) + 1)]
-    if not isinstance(column, Categorical):
-        return None
-    known = column.labels()
-    order = [level for level in kind.levels if level in set(known)]
-    return [*order, *(label for label in known if label not in set(order))]
+    return column.labels() if isinstance(column, Categorical) else None
 
 
 def column_texts(column: SchemaColumn, values: np.ndarray) -> list[str]:

@@ -66,7 +66,7 @@ class Pandas:
 
         def made(values: np.ndarray, missing: np.ndarray) -> Any:
             text = values.dtype.kind == "O"
-            series = self._pd.Series(values, dtype=None if text else nullable)
+            series = self._pd.Series(_microseconds(values, days=True), dtype=None if text else nullable)
             series = series.astype("str") if text else series
             return series.mask(missing) if column.missing else series
 
@@ -74,11 +74,7 @@ class Pandas:
 
     def forms(self, column: SchemaColumn, kind: ColumnType) -> Iterator[Form]:
         name = kind.name
-        if name == NUMBER:
-            if column.kind != "real":
-                yield "int", self._of("Int64" if column.missing else "int64")
-            yield "float64", self._of("float64")
-        elif name == "category":
+        if name == "category":
             yield "category", self._category(column, kind)
         elif name.startswith("arrow["):
             for form, make in Arrow().forms(column, ColumnType(name[6:-1])):
@@ -141,7 +137,11 @@ class Polars:
         return self._pl.Series(values.tolist(), dtype=self._pl.String if values.dtype.kind == "O" else self._pl.Int64)
 
     def plain(self, column: SchemaColumn) -> Callable[[np.ndarray, np.ndarray], Any]:
-        return lambda values, missing: self._without(self._pl.Series(values), missing)
+        def made(values: np.ndarray, missing: np.ndarray) -> Any:
+            kind = self._pl.String if values.dtype.kind == "O" else None
+            return self._without(self._pl.Series(_microseconds(values), dtype=kind), missing)
+
+        return made
 
     def forms(self, column: SchemaColumn, kind: ColumnType) -> Iterator[Form]:
         pl = self._pl
@@ -205,7 +205,11 @@ class Arrow:
         return self._pa.array(values, self._pa.string() if values.dtype.kind == "O" else self._pa.int64())
 
     def plain(self, column: SchemaColumn) -> Callable[[np.ndarray, np.ndarray], Any]:
-        return lambda values, missing: self._pa.array(values, mask=missing)
+        def made(values: np.ndarray, missing: np.ndarray) -> Any:
+            kind = self._pa.string() if values.dtype.kind == "O" else None
+            return self._pa.array(_microseconds(values), kind, mask=missing)
+
+        return made
 
     def forms(self, column: SchemaColumn, kind: ColumnType) -> Iterator[Form]:
         pa, dtype = self._pa, arrow_type(kind.name)
@@ -239,7 +243,7 @@ class Arrow:
 
     def _category(self, column: SchemaColumn, dtype: Any) -> Callable[..., Any]:
         def made(places: np.ndarray, missing: np.ndarray, labels: list[str]) -> Any:
-            of = {"bool": "bool"}.get(str(dtype.value_type), "text" if _holds_text(dtype.value_type) else NUMBER)
+            of = {"bool": "bool", "int64": NUMBER, "double": NUMBER}.get(str(dtype.value_type), "")
             levels = self._pa.array([_level(column, label, of) for label in labels], dtype.value_type)
             indices = self._pa.array(places, mask=missing).cast(dtype.index_type)
             return self._pa.DictionaryArray.from_arrays(indices, levels, ordered=dtype.ordered)
@@ -247,24 +251,26 @@ class Arrow:
         return made
 
 
-def _holds_text(kind: Any) -> bool:
-    """Return whether a type of pyarrow is one of texts."""
-    return str(kind) in ("string", "large_string", "string_view")
+def _microseconds(values: np.ndarray, days: bool = False) -> np.ndarray:
+    """Return times as the libraries hold them by default, in microseconds, also `days`; other values as they are."""
+    kind = values.dtype.kind
+    changed = kind in "mM" and (days or np.datetime_data(values.dtype)[0] != "D")
+    return values.astype(f"{kind}8[us]") if changed else values
 
 
 def _level(column: SchemaColumn, text: str, of: str) -> Any:
     """Return a level of a category, of the type that the levels of the private table have where it can be one."""
     if of == "bool" and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if isinstance(column, Boolean) and not of.startswith(("str", "obj", "text")) and text.lower() in column.labels():
+    if isinstance(column, Boolean) and of in ("bool", NUMBER):
         return column.labels().index(text)
-    if of == NUMBER or of.lower().startswith(("int", "uint", "float")):
-        found = whole_of(text)
-        if found is not None and found[1]:
-            return found[0]
-        number = real_of(text)
-        return text if np.isnan(number) else number
-    return text
+    if of != NUMBER:
+        return text
+    whole = whole_of(text)
+    if whole is not None and whole[1]:
+        return whole[0]
+    number = real_of(text)
+    return text if np.isnan(number) else number
 
 
 def _holds_texts(column: SchemaColumn) -> bool:

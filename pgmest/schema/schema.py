@@ -20,6 +20,7 @@ from pgmest.schema.column import SchemaColumn, domain_of
 from pgmest.schema.frame_types import LIBRARIES, FrameTypes
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.schema.orders import Order
+from pgmest.schema.public_types import public_types
 from pgmest.schema.schema_parts import schema_parts
 from pgmest.schema.sums import Sum
 from pgmest.schema.unit import Unit
@@ -174,7 +175,7 @@ class Schema:
         return replace(made, source=self.source, drafted=self.drafted, marked_lines=self.marked_lines)
 
     def typed(self, table: Any) -> Schema:
-        """Return the schema with the types of a table's columns, which are public; no record is read.
+        """Return the schema with the types that were declared for a table's columns; no record is read.
 
         Args:
             table: as for `encode`; text files have no types, but an order of columns.
@@ -182,7 +183,7 @@ class Schema:
         Raises:
             FileFormatError, ArgumentError: as for `encode`.
         """
-        types = FrameTypes.of(table, self)
+        types = public_types(table, self)
         return replace(self, frame=types, description={**self.description, "frame": types.plain()})
 
     @property

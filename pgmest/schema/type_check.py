@@ -17,7 +17,7 @@ from pgmest.schema.categorical import Categorical
 from pgmest.schema.clock import Duration, Steps, Time
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
-from pgmest.schema.frame_types import NUMBER, ColumnType
+from pgmest.schema.frame_types import ColumnType, types_of
 from pgmest.schema.readings import day_of, real_of, text_of
 from pgmest.schema.writing import as_written
 
@@ -41,16 +41,18 @@ MOST_TRIED = 1000
 """The most labels of a column that are tried as values of its type."""
 
 
-def check_types(schema: Schema) -> None:
+def check_types(schema: Schema, table: Any) -> None:
     """Raise SchemaError if no value of the type of some column can be one that the schema foresees.
 
     Args:
-        schema: a schema with the types of a table (`Schema.typed`).
+        schema: the schema.
+        table: a dataframe or a file.
 
     Raises:
         SchemaError: if all values of a column would be lost.
+        FileFormatError, ArgumentError: if the table cannot be read.
     """
-    types = {} if schema.frame is None else schema.frame.columns
+    _, types = types_of(table, schema)
     for column in schema.described:
         kind = types.get(column.name)
         form = None if kind is None else form_of(kind)
@@ -75,8 +77,8 @@ def form_of(kind: ColumnType) -> str | None:
     """Return the form of the values of a type, a key of `SHOWN`, or None if it varies."""
     name = (kind.of or "text" if kind.name in ("category", "Enum", "Categorical") else kind.name).lower()
     name = name.removeprefix("arrow[").removeprefix("dictionary<values=")
-    if name == NUMBER or name.startswith(("float", "double", "halffloat", "decimal")):
-        return "real"
+    if name.startswith(("int64", "uint64", "int128", "float", "double", "halffloat", "decimal")):
+        return "real"  # libraries choose between whole and other numbers of 64 bits by the values
     if name.startswith(("int", "uint")) and not name.startswith("interval"):
         return "integer"
     if name.startswith("bool"):
@@ -131,6 +133,4 @@ def _texts(column: SchemaColumn, values: np.ndarray) -> list[str]:
 
 def _shown(kind: ColumnType | None) -> str:
     assert kind is not None
-    if kind.name == NUMBER:
-        return "int64 or float64"
     return f"{kind.name} of {kind.of}" if kind.of else kind.name

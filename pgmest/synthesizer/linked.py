@@ -91,8 +91,8 @@ class LinkedFit:
             linked = tables
         else:
             schema = schema.typed(tables)
-            for part in schema.parts.values():
-                check_types(part.schema)
+            for name, given_table in schema.given(tables).items():
+                check_types(schema.parts[name].schema, given_table)
             linked = schema.encode(tables, key=key)
             names = {name: other_names(table) for name, table in tables.items()}
         result = mechanism.fit(linked, seed=seed, **given)

@@ -78,7 +78,7 @@ class TableFit:
         """
         if not isinstance(table, Dataset):
             schema = schema.typed(table)
-            check_types(schema)
+            check_types(schema, table)
         matters = list(matters) if isinstance(matters, Iterator) else matters
         workload = _with_matters(mechanism, schema, workload, matters)
         if schema.bought:

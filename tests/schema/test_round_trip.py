@@ -93,7 +93,7 @@ def test_types_of_decoded_columns_are_those_of_the_schema():
     data = Dataset.from_codes(np.array(rows), TYPED.domain)
     table = TYPED.decode(data, seed=0)
     text = str(pd.Series(["a"]).astype("str").dtype)  # pandas 3 has a type for text
-    kinds = ["int64", "Int64", "float64", "bool", "boolean", "datetime64[s]", text, "int64"]
+    kinds = ["int64", "Int64", "float64", "bool", "boolean", "datetime64[us]", text, "int64"]
     assert [str(kind) for kind in table.dtypes] == kinds
     assert table.isna().to_numpy().tolist() == [[False] * 8, [False, True, True, False, True, True, True, False]]
     assert TYPED.decode(data.take([0]), seed=0).dtypes.equals(table.dtypes)

@@ -13,7 +13,7 @@ from pgmest.errors import ArgumentError, SchemaError, listed
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode as decode_table
 from pgmest.schema.decoding import library_and_schema
-from pgmest.schema.frame_types import FrameTypes
+from pgmest.schema.frame_types import TEXT, FrameTypes
 from pgmest.schema.grid import Integer
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.linked.older_draws import draw_older
@@ -22,9 +22,6 @@ from pgmest.schema.linked.ordered_draws import draw_in_order
 if TYPE_CHECKING:
     from pgmest.data.dataset import Dataset
     from pgmest.schema.linked.schema import LinkedSchema, TableSchema
-
-TEXT_TYPES = ("object", "str", "string[python]", "string[pyarrow]", "String", "string", "large_string", "string_view")
-"""The types of texts of pandas, polars and pyarrow: a key of such a type stays one of texts."""
 
 
 def decode(
@@ -138,7 +135,7 @@ def key_column(library: str, types: FrameTypes | None, name: str, numbers: np.nd
     """Return a column of keys in a library, of the private table's type: texts, or whole numbers that hold all keys."""
     kind = None if types is None or types.library != library else types.columns.get(name)
     values: Any = numbers.astype(np.int64)
-    if kind is not None and kind.name in TEXT_TYPES:
+    if kind is not None and kind.name == TEXT:
         values = np.array([*map(str, values.tolist()), None], dtype=object)[:-1]
     elif kind is not None and (bits := re.fullmatch(r"[Uu]?[Ii]nt(8|16|32|64)", kind.name)):
         whole = Integer(name, False, frozenset(), "clip", "", (1.0,), 2.0**62)

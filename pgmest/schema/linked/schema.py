@@ -14,10 +14,10 @@ from pgmest.data.linked_rules import Rule
 from pgmest.errors import ArgumentError, SchemaError, listed
 from pgmest.privacy.linked_unit import LinkedUnit
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Integer
 from pgmest.schema.linked.within import counted
 from pgmest.schema.notation import SchemaNode
+from pgmest.schema.public_types import public_types
 from pgmest.schema.schema import SCHEMA_OF_TABLES, Schema
 from pgmest.tables.domain import Domain
 
@@ -177,7 +177,7 @@ class LinkedSchema(Schema):
             part = self.parts[name]
             keys = tuple(Integer(key, False, frozenset(), "clip", part.place, (1.0,), 10**9) for key in part.keys)
             seen = replace(part.schema, described=(*keys, *self.computed(name).values(), *part.schema.described))
-            types = FrameTypes.of(one, seen)
+            types = public_types(one, seen, tuple(part.keys))
             schema = replace(part.schema, frame=types, description={**part.schema.description, "frame": types.plain()})
             found[name] = replace(part, schema=schema)
             described[name] = {**described[name], "frame": types.plain()}
