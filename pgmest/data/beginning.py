@@ -84,6 +84,8 @@ def beginning_of(file: TableFile) -> Beginning:
         found = Beginning(file, tuple(decided), tuple(doubts))
         if file.header is None and len(rows) > FEWEST_RECORDS:
             header = guess_header([row for _, row in rows])
+            if header.rows == 0 and file.skip is None and _states_delimiter(file):
+                file = replace(file, skip=1)
             file = file if header.rows is None else replace(file, header=header.rows)
             found = Beginning(file, (*decided, *header.decided), (*doubts, *header.doubts))
         return replace(found, doubts=(*found.doubts, *_nameless(found.file, [row for _, row in rows])))
@@ -155,6 +157,11 @@ def _with_encoding(file: TableFile, decided: list[str], doubts: list[str]) -> Ta
     why = ": it is no UTF-8, and reads alike in this and other encodings of Europe" if found == WESTERN else ""
     decided.append(f"the encoding is taken to be {found}{why}")
     return replace(file, encoding=found)
+
+
+def _states_delimiter(file: TableFile) -> bool:
+    with file.opened() as handle:
+        return bool(with_stated_delimiter(file, handle.read(BYTES)).skip)
 
 
 def _with_stated_delimiter(file: TableFile) -> TableFile:

@@ -49,7 +49,12 @@ class Opening(NamedTuple):
 
 
 def with_stated_delimiter(file: TableFile, content: bytes) -> TableFile:
-    """Return a file without its first line, and with the delimiter of it, if that line is no more, such as `sep=;`."""
+    """Return a file without its first line, and with the delimiter of it, if that line is no more, such as `sep=;`.
+
+    Without a header and titles the first line is a record, which states nothing.
+    """
+    if not _has_public_line(file):
+        return file
     codec = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else file.codec
     found = STATED_DELIMITER.match(content[:64].decode(codec, "ignore"))
     if found is None:
@@ -65,9 +70,10 @@ def checked_opening(file: TableFile, content: bytes, wanted: list[str] | None, r
     Raises:
         FileFormatError: the header is invalid, or lacks a wanted column for a reason that can be seen.
     """
-    if kind := other_kind(content):
+    header = _first_line(content) if _has_public_line(file) else b""
+    if kind := other_kind(header):
         raise FileFormatError(f"{file}: not delimited text, but {kind}.")
-    if file.encoding is None and (wide := wide_encoding(content)):
+    if file.encoding is None and (wide := wide_encoding(header or content[:4])):
         remedy = f"It seems to be {wide}: say --encoding {wide}, or encoding: {wide} in a schema."
         raise FileFormatError.of(file, "not UTF-8 text.", remedy)
     found = _opening(file, content, raw)
@@ -195,6 +201,17 @@ def _opening(file: TableFile, content: bytes, raw: bool) -> Opening | None:
     return Opening(named, list(range(header[-1][0] + 1)), False)
 
 
+def _has_public_line(file: TableFile) -> bool:
+    """Return whether the first line of a file is a title or names columns, so that it may tell how the file is read."""
+    return bool(file.header_rows or file.skip)
+
+
+def _first_line(content: bytes) -> bytes:
+    """Return the first line that is not blank, with its end, which has two bytes in UTF-16."""
+    line = re.match(rb"(?:\xef\xbb\xbf)?[\r\n\0 ]*[^\r\n]*[\r\n]?.?", content, re.DOTALL)
+    return line[0] if line else b""
+
+
 def _filled(rows: Iterator[tuple[int, int, list[str]]], skip: int) -> Iterator[tuple[int, int, list[str]]]:
     """Yield the rows from a number on; blank lines are left out, as by pandas."""
     return ((n, line, row) for n, line, row in rows if n >= skip and (len(row) > 1 or "".join(row).strip()))
@@ -227,7 +244,7 @@ def _check_place(file: TableFile, content: bytes, wanted: list[str], header: lis
         )
         raise FileFormatError.of(file, problem, "Say so: --no-header, or file: {header: false} in a schema.")
     if file.header_rows and all(map(_is_number, header)):
-        problem = f"the first line ({listed(header, 4)}) holds numbers, not the names of the columns."
+        problem = "the first line holds numbers, not the names of the columns."
         remedy = f"Add a header line, such as {','.join(wanted[:4])}, or say header: [{', '.join(wanted[:4])}]."
         raise FileFormatError.of(file, problem, remedy)
 

@@ -1,8 +1,9 @@
 """The encoding of a text file, guessed from its bytes, where only one is possible.
 
-Only drafts and checks guess, and they say what they found. UTF-16 and UTF-32 show in a mark or in zero bytes. A file
-that is no UTF-8 has one of dozens of encodings with a byte a character; it is taken to be in that of Western Windows
-only where the encodings of Western, Central and Southern Europe all give the same text.
+Only drafts and checks guess, and they say what they found; runs look at the mark and at the header alone. UTF-16 and
+UTF-32 show in a mark or in zero bytes. A file that is no UTF-8 has one of dozens of encodings with a byte a character;
+it is taken to be in that of Western Windows only where the encodings of Western, Central and Southern Europe all give
+the same text.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ NOT_A_TABLE = (
         (b"a,b,a\n1,2,3\n", "several columns are named a. Give each column its own name."),
         (
             b"3,0.5\n1,2\n",
-            "the first line (3, 0.5) holds numbers, not the names of the columns. Add a header line, such as a,b, "
+            "the first line holds numbers, not the names of the columns. Add a header line, such as a,b, "
             "or say header: [a, b].",
         ),
     ],

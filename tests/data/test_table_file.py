@@ -331,3 +331,64 @@ def test_a_short_line_is_told_the_remedy(tmp_path):
         list(read_pieces(tmp_path / "t.csv"))
     with pytest.raises(ArgumentError, match="leave skip_rows out"):
         TableFile("table.parquet", skip_rows=["Total"])
+
+
+# -- one record decides nothing about how the others are read -------------------------------------------------------------
+
+ODD_FIELDS = [
+    b"",
+    b"sep=;",
+    b"a",
+    b"column 1",
+    b"Total",
+    b"<html>",
+    b"PK\x03\x04",
+    b"%PDF",
+    b"{\\rtf",
+    b'"' + b"a\x00" * 300 + b"\n\x00" + b'"',
+    b'"' + b"\x00a" * 300 + b"\x00\n" + b'"',
+    b"\x00" * 500,
+    b"\xff\xff\xff",
+    b"\xfc\xe4\xf6" * 40,
+    b'"' + b"1\n" * 400 + b'"',
+    b'"' + b";;;|||\t\t" * 50 + b'"',
+    b"9" * 200_000,
+    b'"quoted ""text"" , here"',
+    "\ufeffx".encode(),
+]
+
+
+@pytest.mark.parametrize("place", [0, 7, 12])
+@pytest.mark.parametrize("field", ODD_FIELDS, ids=repr)
+@pytest.mark.parametrize("header", [True, False])
+def test_no_record_decides_how_others_are_read(tmp_path, header, field, place):
+    columns = {"a" if header else "column 1": {"type": "categorical", "values": ["x", "y"], "other": "?"}}
+    columns["b" if header else "column 2"] = {"type": "integer", "min": 0, "max": 9, "missing": True}
+    schema = Schema.from_dict({"columns": columns, "file": {} if header else {"header": False}})
+    rows = [f"{'xy'[number % 2]},{number % 9}".encode() for number in range(12)]
+    path = tmp_path / "t.csv"
+
+    def codes(records):
+        path.write_bytes(b"\n".join([*([b"a,b"] if header else []), *records, b""]))
+        return schema.encode(path).codes.tolist()
+
+    before = codes(rows)
+    after = codes([*rows[:place], field + b",3", *rows[place:]])
+    assert after[:place] + after[place + 1 :] == before
+    assert after[place][1] == 3
+
+
+def test_a_table_of_one_column_has_no_record_that_states_a_delimiter(tmp_path):
+    described = {"type": "categorical", "values": ["x", "x;y"], "other": "?"}
+    schema = Schema.from_dict({"columns": {"column 1": described}, "file": {"header": False}})
+    for first in ("sep=;", "x"):
+        (tmp_path / "t.csv").write_text(f"{first}\nx\nx;y\n")
+        assert schema.encode(tmp_path / "t.csv").codes[1:, 0].tolist() == [0, 1]
+
+
+def test_a_draft_says_that_the_line_with_the_delimiter_is_no_record(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("sep=;\n" + "".join(f"{number};{number % 7};2020-01-0{1 + number % 9}\n" for number in range(40)))
+    schema = Schema.parse(draft(path))
+    assert schema.file["header"] is False or schema.file["header"] == 0
+    assert schema.encode(path).records == 40
