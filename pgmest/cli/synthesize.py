@@ -241,7 +241,7 @@ def _run(options: argparse.Namespace) -> None:
         key = journal_key(options.checkpoint) if schema.unit and options.checkpoint else None
         data = table if schema.bought else schema.encode(table, key=key)
         stage("measuring")
-        with ending_in(_seconds_for_fit(options, data, schema)):
+        with ending_in(_seconds_for_fit(options, schema)):
             synthesizer.fit(
                 data,
                 schema,
@@ -268,18 +268,19 @@ def _run(options: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
-def _seconds_for_fit(options: argparse.Namespace, data: Any, schema: Schema) -> float:
+def _seconds_for_fit(options: argparse.Namespace, schema: Schema) -> float:
     """Return the rest of --most-seconds after reading, less what drawing and writing the table will take.
 
-    Without that option it is infinite.
+    Without that option it is infinite. The number of private records has no part in it.
 
     Raises:
         ArgumentError: if nothing is left; nothing was spent.
     """
+    from pgmest.mechanisms.duration import TYPICAL_RECORDS
+
     if options.most_seconds is None:
         return math.inf
-    rows = options.rows or getattr(data, "records", 0)
-    writing = 1.0 + WRITING_SECONDS * rows * len(schema.described)
+    writing = 1.0 + WRITING_SECONDS * (options.rows or TYPICAL_RECORDS) * len(schema.described)
     writing += PAGE_SECONDS * ((options.report is not None) + (options.owner_report is not None))
     left = time_left() - min(writing, time_left() / 2)
     if not left > 0:

@@ -1,4 +1,7 @@
-"""The expected time of a run, from the sizes of the table alone: shown at its start, and used to keep a time limit."""
+"""The expected time of a run, from public facts: shown at its start, and used to keep a time limit.
+
+The number of records is such a fact only where the neighboring relation or an invariant makes it public.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ CLOSING_SHARE = 0.4
 """The share of the time that the model takes after the last measurement, for mechanisms without an estimate."""
 SAFETY = 2.0
 """The factor by which an estimate of time may be wrong."""
+TYPICAL_RECORDS = 100_000
+"""The number of records of an expected time where the true one is private."""
 SAMPLE = 0.05
 """The seconds of the processor in which its share for this process is measured."""
 
@@ -60,46 +65,47 @@ def slowness() -> float:
     return max(1.0, (time.perf_counter() - wall) / used)
 
 
-def expected_seconds(mechanism: Any, domain: Domain, records: int) -> tuple[float, float] | None:
+def expected_seconds(mechanism: Any, domain: Domain | None, records: int | None) -> tuple[float, float] | None:
     """Return the expected seconds of measuring, and of the model after the last measurement; None if not known.
 
     Args:
         mechanism: the mechanism.
-        domain: the attributes.
-        records: the number of records.
+        domain: the attributes; None for a table that has no codes yet.
+        records: the number of records where it is public; None stands for `TYPICAL_RECORDS`.
     """
-    known = ESTIMATES.get(type(mechanism).__name__)
-    return None if known is None else known(domain, records)
+    estimate = ESTIMATES.get(type(mechanism).__name__)
+    if estimate is None or domain is None:
+        return None
+    return estimate(domain, TYPICAL_RECORDS if records is None else records)
 
 
-def expected_of(mechanism: Any, data: Any) -> tuple[float, float] | None:
-    """Return the `expected_seconds` for private records; None also for a table without codes."""
-    return expected_seconds(mechanism, data.domain, data.records) if hasattr(data, "records") else None
-
-
-def measuring_time(mechanism: Any, data: Any, limit: float) -> float:
+def measuring_time(expected: tuple[float, float] | None, limit: float) -> float:
     """Return the part of a limit of time, in seconds, after which nothing more is measured.
 
     The rest is for the model of the answers. It is at most half of the limit.
 
     Args:
-        mechanism: the mechanism.
-        data: the private records.
+        expected: the `expected_seconds`.
         limit: the limit, in seconds.
     """
-    expected = expected_of(mechanism, data)
     closing = CLOSING_SHARE * limit if expected is None else SAFETY * expected[1]
     return limit - min(closing, limit / 2)
 
 
-def announce(mechanism: Any, data: Any, limit: float | None) -> None:
-    """Print to standard error how long the run will take, if that is long. The owner alone should see it."""
-    expected = expected_of(mechanism, data)
-    if expected is None or sum(expected) < WORTH_SAYING:
+def announce(mechanism: Any, domain: Domain | None, records: int | None, limit: float | None) -> None:
+    """Print to standard error how long the run will take, if that is long; the text depends on public facts alone.
+
+    Args:
+        mechanism, domain, records: as for `expected_seconds`.
+        limit: the limit of time of the run, in seconds, if it has one.
+    """
+    expected = expected_seconds(mechanism, domain, records)
+    if domain is None or expected is None or sum(expected) < WORTH_SAYING:
         return
     seconds = sum(expected) * slowness()
-    sizes = f"{plural(len(data.domain), 'attribute')} and {plural(data.records, 'record')}"
-    text = f"pgmest: {type(mechanism).__name__} on {sizes} takes about {duration_text(seconds)}."
+    about = f"{TYPICAL_RECORDS:,} records" if records is None else plural(records, "record")
+    text = f"pgmest: {type(mechanism).__name__} on {plural(len(domain), 'attribute')} takes about "
+    text += f"{duration_text(seconds)} for {about}."
     if limit is None and seconds >= LONG:
         option = "--most-seconds " if in_command() else "time_limit="
         text += f" {option}{math.ceil(seconds / 120) * 60} would end it earlier, with a less accurate model."

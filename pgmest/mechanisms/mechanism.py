@@ -22,7 +22,6 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, PgmestError
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.duration import announce
 from pgmest.mechanisms.invariants import check_consistent, check_number, invariants_of, neighbors_beside
 from pgmest.mechanisms.known_zeros import check_possible
 from pgmest.mechanisms.notices import warn_of_budget, warn_of_ended_run, warn_of_workload
@@ -254,7 +253,7 @@ class Mechanism(ABC):
         ):
             warn_of_ended_run(checkpoint, curator.ended)
             if progress in (None, True):
-                announce(prepared.mechanism, data, time_limit)
+                prepared.announce(curator, time_limit)
             ended = prepared.run(curator, time_limit, silent=progress is False)
             if not (curator.stopped or ended.stop.timed_out):
                 curator.end()

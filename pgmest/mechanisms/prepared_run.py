@@ -17,7 +17,7 @@ from pgmest._base.stages import ending_in, stage, time_left
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.mechanisms.duration import expected_of, measuring_time, slowness
+from pgmest.mechanisms.duration import announce, expected_seconds, measuring_time, slowness
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.invariants import INVARIANTS, check_consistent, held
 from pgmest.mechanisms.known_zeros import ZEROS, honored
@@ -144,9 +144,10 @@ class PreparedRun:
         with ending_in(SHARE * left) as clock:
             clock.cut_short = False
             if time_limit is not None:
-                measuring = measuring_time(self.mechanism, self.data, left)
+                expected = expected_seconds(self.mechanism, *self._sizes(curator))
+                measuring = measuring_time(expected, left)
                 clock.measuring_until = time.perf_counter() + measuring
-                clock.expected = slowness() * (expected_of(self.mechanism, self.data) or (0.0,))[0]
+                clock.expected = slowness() * (expected or (0.0,))[0]
             with stopped_early(curator, time_limit, silent, measuring) as stop:
                 if self.invariants:
                     check_consistent(curator.invariants, self.rules, curator.domain, curator.fixed_total)
@@ -160,6 +161,14 @@ class PreparedRun:
                 stop.timed_out = True
                 say_cut_short(stop, silent)
         return EndedRun(made, curator, seen, stop)
+
+    def announce(self, curator: Curator, time_limit: float | None) -> None:
+        """Print to standard error how long the run will take, if that is long."""
+        announce(self.mechanism, *self._sizes(curator), time_limit)
+
+    def _sizes(self, curator: Curator) -> tuple[Domain | None, int | None]:
+        """Return the attributes, if the records are coded, and the number of records, if it is public."""
+        return (curator.domain if self.drafting is None else None), curator.fixed_total
 
     def _concluded(self, seen: Curator, stop: Stop) -> Any:
         """Return the estimate from the answers before the run was stopped."""

@@ -103,7 +103,8 @@ def codes_of_pieces(
         if count >= NOTICED * records > 0:
             warnings.warn(
                 f"column '{column.name}' has rows without a value, which count as {column.labels()[column.gap_code]}, "
-                f"since the schema does not say missing: true ({column.place})",
+                f"since the schema does not say missing: true ({column.place}). This warning depends on "
+                "the records: it is for the owner of the table only.",
                 ReadingWarning,
                 stacklevel=6,
             )

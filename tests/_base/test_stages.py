@@ -23,7 +23,7 @@ from pgmest._base.stages import (
 )
 from pgmest.mechanisms import Independent, duration
 from pgmest.mechanisms.adaptive import Annealing
-from pgmest.mechanisms.duration import announce, expected_of, expected_seconds, measuring_time
+from pgmest.mechanisms.duration import TYPICAL_RECORDS, announce, expected_seconds, measuring_time
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.solvers.status import Status
 
@@ -157,22 +157,27 @@ def test_mechanisms_end_with_a_model_when_there_is_no_time_left(name):
 @pytest.mark.parametrize("name", ["LAMP", "MST", "AIM", "Independent"])
 def test_at_least_half_of_a_limit_is_for_measuring(name, limit):
     mechanism = getattr(pg.mechanisms, name)(rho=1.0)
-    assert limit / 2 <= measuring_time(mechanism, DATA, limit) < limit
-    assert limit / 2 <= measuring_time(mechanism, object(), limit) < limit
+    for domain in (DATA.domain, None):
+        assert limit / 2 <= measuring_time(expected_seconds(mechanism, domain, None), limit) < limit
 
 
 def test_a_long_run_is_announced_with_a_limit_to_take(capsys):
-    wide = pg.Dataset.from_codes(np.zeros((1, 900), dtype=np.uint8), dict.fromkeys(map(str, range(900)), 9))
+    wide = pg.Domain(dict.fromkeys(map(str, range(900)), 9))
     mechanism = pg.mechanisms.LAMP(rho=1.0)
-    announce(mechanism, DATA, None)
+    announce(mechanism, DATA.domain, None, None)
+    announce(mechanism, None, None, None)
     assert capsys.readouterr().err == ""
-    announce(mechanism, wide, None)
-    assert "LAMP on 900 attributes and 1 record takes about" in (said := capsys.readouterr().err)
+    announce(mechanism, wide, None, None)
+    said = capsys.readouterr().err
+    assert "LAMP on 900 attributes takes about " in said
+    assert " for 100,000 records." in said
     assert "time_limit=" in said
+    announce(mechanism, wide, 250, None)
+    assert " for 250 records." in capsys.readouterr().err
     with begun("pgmest synthesize"):
-        announce(mechanism, wide, None)
+        announce(mechanism, wide, None, None)
         assert "--most-seconds" in capsys.readouterr().err
-    announce(mechanism, wide, 60.0)
+    announce(mechanism, wide, None, 60.0)
     assert "would end it earlier" not in capsys.readouterr().err
 
 
@@ -184,5 +189,27 @@ def test_expected_times_grow_with_the_sizes():
         assert (np.diff(times, axis=0) >= 0).all()
         assert (np.diff(times, axis=1) >= 0).all()
     assert expected_seconds(pg.mechanisms.Independent(rho=1.0), DOMAIN, 5) is None
-    assert expected_of(pg.mechanisms.LAMP(rho=1.0), object()) is None
+    assert expected_seconds(pg.mechanisms.LAMP(rho=1.0), None, 5) is None
+    assert expected_seconds(pg.mechanisms.AIM(rho=1.0), DOMAIN, None) == expected_seconds(
+        pg.mechanisms.AIM(rho=1.0), DOMAIN, TYPICAL_RECORDS
+    )
+
+
+@pytest.mark.parametrize(("neighbors", "public"), [(pg.privacy.AddRemove(1), False), (pg.privacy.Replace(1), True)])
+def test_only_a_public_number_of_records_plans_a_run(monkeypatch, capsys, neighbors, public):
+    asked = []
+
+    def estimate(domain, records):
+        asked.append(records)
+        return 1e9, 0.1
+
+    monkeypatch.setitem(duration.ESTIMATES, "MST", estimate)
+    for number in (200, 201):
+        data = pg.Dataset.from_codes(np.zeros((number, 3), dtype=np.uint8), DATA.domain)
+        mechanism = pg.mechanisms.MST(rho=1.0, backend="simulation", neighbors=neighbors)
+        mechanism.fit(data, seed=0, time_limit=100.0)
+        said = capsys.readouterr().err
+        assert (f"{number}" in said) is public
+        assert set(asked) == {number if public else TYPICAL_RECORDS}
+        asked.clear()
     assert duration_text(0.4) == "0.4 s"

@@ -333,7 +333,7 @@ def test_a_short_line_is_told_the_remedy(tmp_path):
         TableFile("table.parquet", skip_rows=["Total"])
 
 
-# -- one record decides nothing about how the others are read -------------------------------------------------------------
+# -- one record decides nothing about how the others are read --------------------------------------------------------
 
 ODD_FIELDS = [
     b"",

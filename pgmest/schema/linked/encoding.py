@@ -17,7 +17,7 @@ from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import CountRule
 from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
-from pgmest.errors import DataError, percent_text
+from pgmest.errors import DataError
 from pgmest.schema.encoding import NOTICED, codes_of_pieces
 from pgmest.schema.grid import Grid
 from pgmest.schema.keyed_hash import checked_key, text_hashes
@@ -205,10 +205,10 @@ def _warn(found: Mapping[str, LinkedRows]) -> None:
         lost = np.bincount(one.fates, minlength=len(FATES))
         reasons = [fate for fate in range(1, len(FATES)) if fate not in (BEYOND, FOLLOWED) and lost[fate]]
         if sum(lost[fate] for fate in reasons) >= NOTICED * len(one.fates) > 0:
-            said = ", ".join(f"{percent_text(lost[fate], len(one.fates))} {FATES[fate]}" for fate in reasons)
+            said = ", ".join(FATES[fate] for fate in reasons)
             warnings.warn(
-                f"rows of table '{name}' are left out: {said}. `check` counts them. This warning is for the "
-                "owner of the tables only: its numbers are not protected.",
+                f"rows of table '{name}' are left out: {said}. `check` counts them. This warning depends on "
+                "the records: it is for the owner of the tables only.",
                 ReadingWarning,
                 stacklevel=4,
             )

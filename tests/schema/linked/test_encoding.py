@@ -108,9 +108,7 @@ def test_rows_that_do_not_fit_are_left_out_with_a_warning(survey, frames):
     households = pd.concat([frames["households"], pd.DataFrame({"hid": [None, 14], "region": "N", "size": 0})])
     lost = pd.DataFrame({"hid": [None, 99, ""], "role": "head", "region": "elsewhere", "age": 30})
     changed = {"households": households, "persons": pd.concat([frames["persons"].astype({"hid": object}), lost])}
-    with pytest.warns(
-        ReadingWarning, match="rows of table 'persons' are left out: 22.2 % without a key, 11.1 % without a parent"
-    ):
+    with pytest.warns(ReadingWarning, match="rows of table 'persons' are left out: without a key, without a parent"):
         linked = survey.encode(changed)
     assert linked.sizes("persons").tolist() == [2, 1, 3, 0]
     assert linked.take([0, 1, 2]) == survey.encode(frames)
