@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
         width = float(fields["width"].number())
         if not width > 0:
             fields["width"].fail(f"must be more than 0, not {width:g}.")
-        bins = max(math.ceil((high - low) / width - 1e-9), 1)
+        bins = max(math.ceil(min((high - low) / width, 1e300) - 1e-9), 1)
         _check_count(node, bins)
         return [*(low + width * i for i in range(bins)), high]
     if "bins" not in fields:
@@ -78,18 +79,23 @@ def with_points(
         read: returns the number that a node says.
         following: returns the least number above a number, where the next bin starts.
     """
-    made, points = set(starts), set[Any]()
+    points: list[Any] = []
     for item in fields["points"].items() if "points" in fields else ():
         point = read(item)
         if not starts[0] <= point <= high:
             item.fail(f"must be within the bounds of the column, not {item.shown}.")
-        after = following(point)
-        if any(point < other < after or other < point < following(other) for other in points):
+        place = bisect.bisect_left(points, point)
+        below, above = (
+            points[max(place - 1, 0) : place],
+            [other for other in points[place : place + 1] if other > point],
+        )
+        if any(point < following(other) for other in below) or any(other < following(point) for other in above):
             item.fail(f"must not be so close to another that both share a bin, as {item.shown} is. Leave one out.")
-        points.add(point)
-        made = {start for start in made if not point < start < after} | {point}
-        made |= {after} if after <= high else set()
-    return tuple(sorted(made))
+        points[place : place + (points[place : place + 1] == [point])] = [point]
+    ends = [end for end in map(following, points) if end <= high]
+    places = [bisect.bisect_left(points, start) - 1 for start in starts]
+    kept = [start for start, at in zip(starts, places, strict=True) if at < 0 or start >= following(points[at])]
+    return tuple(sorted({*kept, *points, *ends}))
 
 
 def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from pgmest.data.dates import DAY, steps_in, steps_of
 from pgmest.data.values import Values
 from pgmest.schema.bins import whole_bins, with_points
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
-from pgmest.schema.date import read_each
+from pgmest.schema.date import LONGEST_FORMAT, read_each
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import WholeGrid, whole_bound
 from pgmest.schema.notation import SchemaNode
@@ -200,9 +200,11 @@ def _clock(node: SchemaNode, step: int) -> int:
 def _format(node: SchemaNode) -> str:
     """Return a format of times after checking that times can be written and read in it."""
     form, time = node.text(), datetime.datetime(1900, 1, 1, 15, 42, tzinfo=datetime.UTC)
+    if len(form) > LONGEST_FORMAT:
+        node.fail(f"must be a format of times such as %I:%M %p, of at most {LONGEST_FORMAT} characters.")
     try:
         read = datetime.datetime.strptime(time.strftime(form), form)
-    except ValueError as error:
+    except (ValueError, re.error) as error:  # re.error: a directive that occurs twice
         node.fail(f"must be a format of times such as %I:%M %p, not {node.shown} ({error}).")
     if (read.hour, read.minute) != (time.hour, time.minute):
         node.fail(f"must be a format of times such as %I:%M %p; {node.shown} does not say hour and minute.")

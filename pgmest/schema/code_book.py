@@ -2,7 +2,7 @@
 
 With `levels: [chapter, block]` these columns of the file are the levels of the values, from the coarsest to the finest.
 They are read with the schema, and are part of its description from then on, so that models and copies of the schema
-need no file.
+need no file. A schema that is not itself the text of a file, such as that inside a model, opens none.
 """
 
 from __future__ import annotations
@@ -25,38 +25,52 @@ LISTS = ("values", "among")
 """The keys of columns whose lists may be in a file."""
 
 
-def with_code_books(node: SchemaNode) -> SchemaNode:
-    """Return a schema in which each list that is in a file has its values; files are relative to that of the schema.
+def with_code_books(node: SchemaNode, folder: Path | None) -> SchemaNode:
+    """Return a schema, or one of linked tables, in which each list that is in a file has its values.
+
+    Args:
+        node: the schema.
+        folder: the folder that files are relative to, which is that of the schema; None if no file may be opened.
 
     Raises:
-        SchemaError: a file cannot be read, lacks the column, has no value, or has one twice.
+        SchemaError: a file may not be opened, cannot be read, lacks the column, has no value, or has one twice.
     """
     fields = node.value if isinstance(node.value, dict) else {}
-    columns = fields["columns"].value if "columns" in fields and isinstance(fields["columns"].value, dict) else {}
-    read = {name: _read(name, column) for name, column in columns.items()}
-    if all(read[name] is column for name, column in columns.items()):
-        return node
-    return replace(node, value={**fields, "columns": replace(fields["columns"], value=read)})
+    for key, read_one in (("tables", _read_table), ("columns", _read)):
+        inner = fields.get(key)
+        if inner is not None and isinstance(inner.value, dict):
+            read = {name: read_one(name, one, folder) for name, one in inner.value.items()}
+            if any(read[name] is not one for name, one in inner.value.items()):
+                fields = {**fields, key: replace(inner, value=read)}
+    return node if fields is node.value or not fields else replace(node, value=fields)
 
 
-def _read(name: str, column: SchemaNode) -> SchemaNode:
+def _read_table(_: str, table: SchemaNode, folder: Path | None) -> SchemaNode:
+    return with_code_books(table, folder)
+
+
+def _read(name: str, column: SchemaNode, folder: Path | None) -> SchemaNode:
     if not isinstance(column.value, dict):
         return column
     found: dict[str, SchemaNode] = {}
     for key in LISTS:
         if key in column.value and isinstance(column.value[key].value, dict):
             node = column.value[key].called(f"column '{name}': {key}")
-            found[key], levels = _values(node)
+            if folder is None:
+                node.fail("must be a list: only the file of a schema can name another file (Schema.load reads it).")
+            found[key], levels = _values(node, folder)
             if levels is not None and "hierarchy" in column.value:
                 node.fail("has levels, and the column has hierarchy: leave one of them out.")
             found |= {} if levels is None else {"hierarchy": levels}
     return replace(column, value={**column.value, **found}) if found else column
 
 
-def _values(node: SchemaNode) -> tuple[SchemaNode, SchemaNode | None]:
+def _values(node: SchemaNode, folder: Path) -> tuple[SchemaNode, SchemaNode | None]:
     """Return the list of values in a file, and the groups of its levels if it names some."""
     fields = node.fields(("file", "column", "levels", *OPTIONS), ("file",))
-    path = Path(node.source).parent / fields["file"].text()
+    path = folder / fields["file"].text()
+    if path.exists() and not path.is_file():
+        node.fail(f"cannot be read: {path} is no file.")  # a pipe or a device may never end
     wanted = fields["column"].text() if "column" in fields else None
     try:
         options = {key: fields[key].plain() for key in OPTIONS if key in fields}

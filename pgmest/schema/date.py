@@ -27,6 +27,8 @@ from pgmest.schema.weekdays import Weekdays
 if TYPE_CHECKING:
     pass
 
+LONGEST_FORMAT = 100
+"""The most characters of a format of dates or times."""
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:]+)?")
 """Dates in a schema, with or without a time."""
 Unit = Literal["s", "m", "h", "D", "M", "Y"]
@@ -191,9 +193,11 @@ def _format(node: SchemaNode) -> str:
     form, day = node.text(), datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC)
     if form in EPOCHS:
         return form
+    if len(form) > LONGEST_FORMAT:
+        node.fail(f"must be a format of dates such as %d.%m.%Y, of at most {LONGEST_FORMAT} characters.")
     try:
         read = moment_of(date_text(day, form), form)
-    except ValueError as error:
+    except (ValueError, re.error) as error:  # re.error: a directive that occurs twice
         node.fail(f"must be a format of dates such as %d.%m.%Y, not {node.shown} ({error}).")
     if read.year != day.year:
         node.fail(f"must be a format of dates such as %d.%m.%Y; {node.shown} does not say the year.")

@@ -40,6 +40,8 @@ RULES = ("prefixes", "widths", "columns")
 CALENDAR = ("year", "quarter", "month", "week", "day", "hour")
 MISSING = "missing"
 """The label of missing values (`Schema.labels`)."""
+MOST_LEVELS = 50
+"""The most levels of a column."""
 NEARLY = 1e-9
 """The share of a width by which the edge of a bin may miss a multiple of the width."""
 
@@ -87,6 +89,7 @@ def _read(
             f"cannot be used: the codes of '{name}' are differences from '{column.reference.name}'. Say ordered: "
             f"{{columns: [{column.reference.name}, {name}], differences: false}}."
         )
+    _check_number(node)
     levels = _levels(node, columns, zeros, column)
     labels = [*column.labels(), *([MISSING] if column.missing else [])]
     own = range(_listed(column), column.size)  # the codes of others and of missing values
@@ -103,6 +106,14 @@ def _read(
         return Hierarchy(name, {level: [str(group) for group in groups] for level, groups in levels.items()})
     except PgmestError as error:
         node.fail(f"cannot be used: {error}")
+
+
+def _check_number(node: SchemaNode) -> None:
+    """Raise SchemaError if a hierarchy has more than `MOST_LEVELS` levels, before any is made."""
+    fields = node.value if isinstance(node.value, dict) else {}
+    rules = [fields[key].value for key in RULES if key in fields and isinstance(fields[key].value, list)]
+    if any(isinstance(levels, dict | list) and len(levels) > MOST_LEVELS for levels in (node.value, *rules)):
+        node.fail(f"has more than {MOST_LEVELS} levels: leave some out.")
 
 
 def _listed(column: SchemaColumn) -> int:

@@ -29,6 +29,13 @@ NULLABLE = {
 """The types of pandas that hold missing values, for those of NumPy that do not."""
 
 
+ZONE = re.compile(r"(?:UTC)?[+-][0-9]{2}:[0-9]{2}|[A-Z][A-Za-z0-9_+-]*(?:/[A-Z][A-Za-z0-9_+-]*)*")
+"""The names of time zones that are used; others could be paths, which pandas would open ("dateutil//etc/zone")."""
+
+LONGEST_NAME = 200
+"""The most characters of the name of a type that is read."""
+
+
 class Library(Protocol):
     """A library of dataframes."""
 
@@ -79,11 +86,9 @@ class Pandas:
         elif name.startswith("arrow["):
             for form, make in Arrow().forms(column, ColumnType(name[6:-1])):
                 yield form, self._arrow(make)
-        elif name.startswith("datetime64["):
-            kind_of = self._pd.api.types.pandas_dtype(name)
-            zone = getattr(kind_of, "tz", None)
-            yield "day", self._times(np.datetime_data(kind_of)[0] if zone is None else kind_of.unit, zone)
-            yield "day", self._times("s", zone)
+        elif (times := re.fullmatch(r"datetime64\[(s|ms|us|ns)(?:, (.+))?\]", name)) and _known_zone(times[2]):
+            yield "day", self._times(times[1], times[2])
+            yield "day", self._times("s", times[2])
         elif name.startswith("timedelta64["):
             yield "duration", self._of(name)
         elif name == "bool" or name in NULLABLE.values() or name in NULLABLE:
@@ -258,6 +263,10 @@ def _microseconds(values: np.ndarray, days: bool = False) -> np.ndarray:
     return values.astype(f"{kind}8[us]") if changed else values
 
 
+def _known_zone(name: str | None) -> bool:
+    return name is None or ZONE.fullmatch(name) is not None
+
+
 def _level(column: SchemaColumn, text: str, of: str) -> Any:
     """Return a level of a category, of the type that the levels of the private table have where it can be one."""
     if of == "bool" and text.lower() in ("true", "false"):
@@ -280,7 +289,7 @@ def _holds_texts(column: SchemaColumn) -> bool:
 
 def _polars_type(pl: Any, name: str) -> Any:
     """Return a type of polars by its text, such as "Datetime(time_unit='us', time_zone='UTC')"; None for others."""
-    kind, _, arguments = name.partition("(")
+    kind, _, arguments = name[:LONGEST_NAME].partition("(")
     known = ("Int", "UInt", "Float", "Boolean", "String", "Date", "Datetime", "Time", "Duration", "Decimal")
     if kind.rstrip("0123456789") not in known or not hasattr(pl, kind):
         return None
@@ -288,9 +297,10 @@ def _polars_type(pl: Any, name: str) -> Any:
     if not arguments:
         return found()
     try:
-        call: Any = ast.parse(name, mode="eval").body
-        return found(**{one.arg: ast.literal_eval(one.value) for one in call.keywords})
-    except (SyntaxError, ValueError, TypeError, AttributeError):
+        call: Any = ast.parse(name[:LONGEST_NAME], mode="eval").body
+        given = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+        return found(**given) if _known_zone(given.get("time_zone")) else None
+    except (SyntaxError, ValueError, TypeError, AttributeError, OverflowError):
         return None
 
 
@@ -299,7 +309,7 @@ def arrow_type(name: str) -> Any:
     pa: Any = importlib.import_module("pyarrow")
     zoned = re.fullmatch(r"timestamp\[(s|ms|us|ns), tz=(.+)\]", name)
     if zoned:
-        return pa.timestamp(zoned[1], zoned[2])
+        return pa.timestamp(zoned[1], zoned[2]) if _known_zone(zoned[2]) else None
     decimal = re.fullmatch(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)", name)
     if decimal:
         return getattr(pa, f"decimal{decimal[1]}")(int(decimal[2]), int(decimal[3]))

@@ -123,7 +123,11 @@ class SchemaNode:
 
 
 def node_of(value: Any, source: str = "schema") -> SchemaNode:
-    """Plain data of Python as a node without lines."""
+    """Return plain data of Python as a node without lines.
+
+    Raises:
+        RecursionError: it is nested too deeply.
+    """
     if isinstance(value, Mapping):
         return SchemaNode({str(key): node_of(inner, source) for key, inner in value.items()}, source)
     if isinstance(value, list | tuple):

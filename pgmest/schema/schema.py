@@ -16,6 +16,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.table_file import READ, is_file, table_file
 from pgmest.errors import FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn
+from pgmest.schema.code_book import with_code_books
 from pgmest.schema.column import SchemaColumn, domain_of
 from pgmest.schema.frame_types import LIBRARIES, FrameTypes
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
@@ -113,8 +114,12 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Self:
-        """Return the schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
-        schema = cls.from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+        """Return the schema in a text, YAML or JSON unless `toml`. Raises as `load`.
+
+        `source` is its name in errors; files with values are looked for in the folder of that name.
+        """
+        node = parse_toml(text, source) if toml else parse_yaml(text, source)
+        schema = cls.from_node(with_code_books(node, Path(source).parent))
         lines = tuple(number for number, line in enumerate(text.split("\n"), 1) if DRAFT_MARK in line.upper())
         return replace(schema, drafted=schema.drafted or bool(lines), marked_lines=lines)
 
@@ -122,10 +127,15 @@ class Schema:
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
         """Return the schema in plain data of Python, of the same form as the file.
 
+        It opens no file, so that the schema inside a model or another file cannot name one: its values are listed.
+
         Raises:
-            SchemaError: it is no schema.
+            SchemaError: it is no schema, or names a file with values.
         """
-        return cls.from_node(node_of(description))
+        try:
+            return cls.from_node(with_code_books(node_of(description), None))
+        except RecursionError:
+            raise SchemaError("the schema is nested too deeply: it is flat.") from None
 
     @classmethod
     def from_node(cls, node: SchemaNode) -> Self:

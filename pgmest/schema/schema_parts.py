@@ -7,7 +7,6 @@ from typing import Any
 from pgmest.data.table_file import OPTIONS, TableFile
 from pgmest.errors import ArgumentError
 from pgmest.schema.bought import BoughtColumn, bought_column
-from pgmest.schema.code_book import with_code_books
 from pgmest.schema.column import SchemaColumn, domain_of
 from pgmest.schema.column_types import column_of
 from pgmest.schema.constraints import Constraints, read_constraints
@@ -26,7 +25,6 @@ def schema_parts(node: SchemaNode) -> dict[str, Any]:
     Raises:
         SchemaError: it is no schema of a single table.
     """
-    node = with_code_books(node)
     fields = node.fields(
         ("columns", "weight", "constraints", "invariants", "unit", "file", "frame", "drafted_from_private_data"),
         ("columns",),

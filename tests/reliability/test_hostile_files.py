@@ -16,8 +16,9 @@ import pytest
 
 import pgmest as pg
 from pgmest._base.npy import read_header
-from pgmest.errors import FileFormatError, JournalError, ModelTooLarge, PgmestError
+from pgmest.errors import FileFormatError, JournalError, ModelTooLarge, PgmestError, SchemaError
 from pgmest.measurements.files import load_measurements
+from pgmest.schema import Schema
 from tests.reliability.damage import header_of, members, npy, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, run_with_journal
 
@@ -236,3 +237,87 @@ class TestJournals:
         with pytest.raises(JournalError, match="the answer to 'own' was paid for, but cannot be kept"):
             curator.release(lambda data, generator: np.zeros(3), Rho(0.1), label="own")
         assert curator.measure("age", Rho(0.1)).rows == 5
+
+
+# -- schemas, also those inside a model -------------------------------------------------------------------------------
+
+WHOLE: dict[str, Any] = {"type": "integer", "min": 0, "max": 9}
+BY_NAME: dict[str, Any] = {"type": "categorical", "values": ["aa", "ab"], "other": "x"}
+DATED: dict[str, Any] = {"type": "date", "min": "2000-01-01", "max": "2001-01-01"}
+HOSTILE = {
+    "a width that is next to nothing": {"type": "real", "min": 0, "max": 1, "width": 1e-320},
+    "bins without number": {"type": "integer", "min": 0, "max": 10**15},
+    "levels without number, by widths": WHOLE | {"hierarchy": {"widths": [10**5 - level for level in range(99_000)]}},
+    "levels without number, by prefixes": BY_NAME | {"hierarchy": {"prefixes": list(range(1, 99_000))}},
+    "levels without number, by lists": BY_NAME | {"hierarchy": {f"level {number}": {} for number in range(99_000)}},
+    "a format that names the day twice": DATED | {"format": "%Y-%m-%d %d"},
+    "a format without end": DATED | {"format": "%Y-%m-%d" + "x" * 10**6},
+    "a format of times without end": {"type": "time", "format": "%H:%M" + "%S" * 10**5},
+    "a number of thousands of digits": WHOLE | {"max": 10**4000},
+    "points that share bins": WHOLE | {"max": 10**6, "points": [*range(10**5), 0.5]},
+}
+
+
+@pytest.mark.parametrize("said", HOSTILE)
+def test_a_schema_that_asks_for_too_much_is_refused_at_once(said: str) -> None:
+    with pytest.raises(SchemaError):
+        Schema.from_dict({"columns": {"a": HOSTILE[said]}})
+
+
+def test_a_schema_that_is_nested_without_end() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(100_000):
+        nested = {"columns": nested}
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        Schema.from_dict(nested)
+
+
+def test_many_points_are_read_in_time_that_grows_with_their_number() -> None:
+    column = Schema.from_dict(
+        {"columns": {"a": WHOLE | {"max": 199_999, "points": list(range(0, 200_000, 2))}}}
+    ).columns[0]
+    assert column.size == 200_000
+
+
+@pytest.mark.parametrize("key", ["values", "among"])
+@pytest.mark.parametrize("named", ["codes.csv", "pipe.csv", "/dev/stdin", "none.csv"])
+def test_a_schema_inside_a_model_opens_no_file(examples: Path, tmp_path: Path, named: str, key: str) -> None:
+    (tmp_path / "codes.csv").write_text("code\na\nb\n")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.csv")
+    column = BY_NAME | {"values": "bought", key: {"file": str(tmp_path / named), "column": "code"}}
+    columns = {"columns": {"age": column}}
+    for name, schema in (("model.npz", columns), ("linked.npz", {"tables": {"a": columns, "b": columns}})):
+        contents = members(examples / name)
+        write_members(tmp_path / name, with_header(contents, header_of(contents) | {"about": {"schema": schema}}))
+        with pytest.raises(PgmestError, match="only the file of a schema can name another file"):
+            pg.Synthesizer.load(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes among its files")
+def test_the_file_of_a_schema_names_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "s.yaml").write_text("columns: {a: {type: categorical, values: {file: pipe.csv}, other: x}}\n")
+    with pytest.raises(SchemaError, match=r"pipe\.csv is no file"):
+        Schema.load(tmp_path / "s.yaml")
+
+
+@pytest.mark.parametrize("zone", ["dateutil//etc/localtime", "../../etc/localtime", "/etc/localtime", "posix/UTC"])
+def test_no_type_of_a_column_opens_a_time_zone_by_its_path(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dateutil.tz
+
+    monkeypatch.setattr(dateutil.tz, "gettz", lambda *_: pytest.fail("a file was opened"))
+    names = {
+        "pandas": [f"datetime64[us, {zone}]", f"arrow[timestamp[us, tz={zone}]]"],
+        "polars": [f"Datetime(time_unit='us', time_zone='{zone}')"],
+        "pyarrow": [f"timestamp[us, tz={zone}]"],
+    }
+    for library, kinds in names.items():
+        plain = Schema.from_dict({"columns": {"a": DATED}})
+        data = pg.Dataset.from_codes(np.zeros((3, 1), dtype=int), plain.domain)
+        for kind in kinds:
+            frame = {"library": library, "columns": {"a": kind}}
+            typed = Schema.from_dict({"columns": {"a": DATED}, "frame": frame})
+            made, expected = (schema.decode(data, 0, library) for schema in (typed, plain))
+            assert str(getattr(made, "dtypes", "")) == str(getattr(expected, "dtypes", ""))
+            assert str(getattr(made, "schema", "")) == str(getattr(expected, "schema", ""))

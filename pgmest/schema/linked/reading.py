@@ -11,7 +11,6 @@ from pgmest.data.linked_rules import Older, Rule
 from pgmest.data.smallest_family import FamilyLimits, contradiction
 from pgmest.errors import ArgumentError, DataError, listed
 from pgmest.privacy.linked_unit import LinkedUnit
-from pgmest.schema.code_book import with_code_books
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Grid
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
@@ -31,7 +30,6 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
     Raises:
         SchemaError: it is no such schema.
     """
-    node = _with_code_books(node)
     fields = node.fields(("tables", "unit", "drafted_from_private_data"), ("tables",))
     described = fields["tables"].mapping("a mapping of the names of tables to what they hold")
     if len(described) < 2:
@@ -70,15 +68,6 @@ def _joined_names(part: TableSchema) -> list[str]:
     """Return the columns that attributes are named after, without those that count rows and are named so."""
     counts = [column for column, of in part.computed.items() if of is not None and column != number_of(of)]
     return [*part.schema.domain, *counts]
-
-
-def _with_code_books(node: SchemaNode) -> SchemaNode:
-    """Return a schema of linked tables in which each list that is in a file has its values; see `with_code_books`."""
-    tables = node.value.get("tables") if isinstance(node.value, dict) else None
-    if tables is None or not isinstance(tables.value, dict):
-        return node
-    read = {name: with_code_books(inner) for name, inner in tables.value.items()}
-    return replace(node, value={**node.value, "tables": replace(tables, value=read)})
 
 
 def _unit(node: SchemaNode, tables: Sequence[str], parents: Mapping[str, str | None]) -> str:
