@@ -18,23 +18,11 @@ import numpy as np
 
 from pgmest.data.dates import chunked, clipped, durations, local_times, times_of_day
 from pgmest.data.frames import narrowed
+from pgmest.data.plain_objects import Unread, plain_objects
 from pgmest.data.table_file import UNDECODED
 
 HASHED = (str, int, float, bool)
 """The types whose equal objects are read once for all rows."""
-
-PANDAS_NULLS = ("NaTType", "NAType")
-"""The types of pandas' own nulls, by name: nothing here loads pandas for a frame of another library."""
-
-
-@dataclass(frozen=True)
-class Unread:
-    """The placeholder for each value of a column whose type is never read, such as lists or bytes."""
-
-    kind: str
-
-    def __repr__(self) -> str:
-        return f"of type {self.kind}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +42,8 @@ class Values:
 
     @classmethod
     def of(cls, array: np.ndarray) -> Values:
-        """Return the values of an array in which nulls are None, NaN or NaT."""
+        """Return the values of an array in which nulls are None, NaN or NaT; objects are plain ones from then on."""
+        array = plain_objects(array) if array.dtype.kind == "O" else array
         return cls(_widened(array), _nulls(array))
 
     @classmethod
@@ -227,7 +216,7 @@ def _decoded(items: list[bytes | None]) -> np.ndarray:
 
 
 def _nulls(array: np.ndarray) -> np.ndarray:
-    """Return where there is None, NaN, NaT or pandas' NA; no other object is asked anything."""
+    """Return where there is None, NaN or NaT; objects are `plain_objects`, so that none answers for itself."""
     if array.dtype.kind in "fcMm":
         return np.isnat(array) if array.dtype.kind in "Mm" else np.isnan(array)
     kinds = set(map(type, array)) if array.dtype.kind == "O" else {str}
@@ -243,9 +232,7 @@ def _is_null(value: Any) -> bool:
         return bool(value != value)
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    return value is None or type(value).__name__ in PANDAS_NULLS
+    return value is None or (isinstance(value, Decimal) and value.is_nan())
 
 
 def _unknown(series: Any) -> Values:

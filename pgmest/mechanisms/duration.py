@@ -71,7 +71,7 @@ def expected_seconds(mechanism: Any, domain: Domain | None, records: int | None)
     Args:
         mechanism: the mechanism.
         domain: the attributes; None for a table that has no codes yet.
-        records: the number of records where it is public; None stands for `TYPICAL_RECORDS`.
+        records: the number of records where it is public; None means `TYPICAL_RECORDS`.
     """
     estimate = ESTIMATES.get(type(mechanism).__name__)
     if estimate is None or domain is None:

@@ -56,8 +56,6 @@ def _read(name: str, column: SchemaNode, folder: Path | None) -> SchemaNode:
     for key in LISTS:
         if key in column.value and isinstance(column.value[key].value, dict):
             node = column.value[key].called(f"column '{name}': {key}")
-            if folder is None:
-                node.fail("must be a list: only the file of a schema can name another file (Schema.load reads it).")
             found[key], levels = _values(node, folder)
             if levels is not None and "hierarchy" in column.value:
                 node.fail("has levels, and the column has hierarchy: leave one of them out.")
@@ -65,8 +63,10 @@ def _read(name: str, column: SchemaNode, folder: Path | None) -> SchemaNode:
     return replace(column, value={**column.value, **found}) if found else column
 
 
-def _values(node: SchemaNode, folder: Path) -> tuple[SchemaNode, SchemaNode | None]:
+def _values(node: SchemaNode, folder: Path | None) -> tuple[SchemaNode, SchemaNode | None]:
     """Return the list of values in a file, and the groups of its levels if it names some."""
+    if folder is None:
+        node.fail("must be a list: only the file of a schema can name another file (Schema.load reads it).")
     fields = node.fields(("file", "column", "levels", *OPTIONS), ("file",))
     path = folder / fields["file"].text()
     if path.exists() and not path.is_file():

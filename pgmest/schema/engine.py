@@ -17,7 +17,8 @@ import numpy as np
 
 from pgmest.data.dates import DAY, PER_DAY
 from pgmest.data.frames import collected
-from pgmest.data.values import Unread, time_text
+from pgmest.data.plain_objects import Unread
+from pgmest.data.values import time_text
 from pgmest.schema.engine_expressions import (
     FIELDS,
     calendar,

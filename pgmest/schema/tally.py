@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.data.values import Unread, Values
+from pgmest.data.plain_objects import Unread
+from pgmest.data.values import Values
 from pgmest.schema.readings import BLANKS, text_of
 
 SURROGATES = re.compile("[\ud800-\udfff]")

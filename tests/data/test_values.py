@@ -38,7 +38,8 @@ def objects(items: list) -> np.ndarray:
 
 @given(st.lists(SCALARS, max_size=8))
 def test_nulls_are_those_of_pandas(items):
-    np.testing.assert_array_equal(values._nulls(objects(items)), [pd.isna(objects([item]))[0] for item in items])
+    gaps = Values.of(objects(items)).gaps
+    np.testing.assert_array_equal(gaps, [pd.isna(objects([item]))[0] for item in items])
 
 
 def test_a_signaling_nan_is_missing():

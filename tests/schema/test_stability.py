@@ -10,6 +10,7 @@ import decimal
 import fractions
 import itertools
 import math
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from pyarrow import parquet
 
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import write_frame
+from pgmest.data.plain_objects import Unread
 from pgmest.data.values import Values
 from pgmest.schema import Schema
 from pgmest.schema.months import LANGUAGES
@@ -379,3 +381,125 @@ def test_a_text_does_not_end_before_its_last_character(engine):
     texts = ["", "a\x00", "a"]
     codes = encoded(ENGINES[engine](table_of(texts, pa.string())))
     np.testing.assert_array_equal(codes, [alone(of_engine(value, "text")) for value in texts])
+
+
+# -- objects with methods of their own --------------------------------------------------------------------------------
+
+METHODS = [
+    *(
+        "__eq__",
+        "__ne__",
+        "__lt__",
+        "__gt__",
+        "__hash__",
+        "__bool__",
+        "__len__",
+        "__iter__",
+        "__getitem__",
+        "__index__",
+    ),
+    *(
+        "__int__",
+        "__float__",
+        "__str__",
+        "__repr__",
+        "__format__",
+        "__array__",
+        "__contains__",
+        "__trunc__",
+        "__floor__",
+    ),
+    *("is_nan", "is_finite", "adjusted", "strip", "lower", "isascii", "encode", "isoformat", "utcoffset", "item"),
+    *("to_datetime64", "to_timedelta64", "bit_length", "is_integer", "timetz", "replace"),
+]
+
+
+def refusing(*_args: Any, **_options: Any) -> Any:
+    raise RuntimeError("this object answers nothing")
+
+
+class Meta(type):
+    """The class of a class without a hash, a name and a comparison."""
+
+    __hash__ = __eq__ = __instancecheck__ = refusing
+    __name__ = property(refusing)
+
+
+def hostile(base: type, answer: Callable[..., Any], *arguments: Any) -> Any:
+    """Return an object of a class derived from another one, each of whose methods gives this answer."""
+    methods = {name: answer for name in METHODS}
+    kind = type("Hostile", (base,), {**methods, "__class__": property(refusing)})
+    return kind(*arguments)
+
+
+BASES: list[tuple[type, tuple[Any, ...]]] = [
+    (object, ()),
+    (str, ("a",)),
+    (int, (7,)),
+    (float, (2.5,)),
+    (float, (math.nan,)),
+    (complex, (1.0,)),
+    (decimal.Decimal, ("2.5",)),
+    (decimal.Decimal, ("sNaN",)),
+    (fractions.Fraction, (1, 2)),
+    (datetime.date, (2020, 1, 31)),
+    (datetime.datetime, (2020, 1, 31, 4)),
+    (datetime.time, (4, 5)),
+    (datetime.timedelta, (1,)),
+    (np.float32, (2.5,)),
+    (np.float64, (math.nan,)),
+    (np.int64, (3,)),
+    (uuid.UUID, ("00000000-0000-0000-0000-000000000001",)),
+    (list, ([1],)),
+    (dict, ()),
+    (bytes, (b"1",)),
+]
+ANSWERS: list[Callable[..., Any]] = [refusing, lambda *_: True, lambda *_: NotImplemented, lambda *_: np.array([1, 2])]
+ODD_OBJECTS = [hostile(base, answer, *arguments) for base, arguments in BASES for answer in ANSWERS]
+ODD_OBJECTS += [Meta("Odd", (object,), {})(), np.array([1, 2]), np.array(["a"]), [[1]], {}, pd.Series([1, 2]), pd.NA]
+
+
+@pytest.mark.parametrize("place", range(len(ODD_OBJECTS)))
+def test_no_object_changes_the_code_of_another_record(place: int) -> None:
+    odd = Values.of_items([ODD_OBJECTS[place]]).array
+    plain = Values.of_items(["a", 1, 2.5, None, "2020-01-31", True, MIDNIGHT, decimal.Decimal("1.0")]).array
+    for column in COLUMNS:
+        others = column.encode(Values.of(plain))
+        for values in (np.concatenate([odd, plain]), np.concatenate([plain, odd, plain])):
+            made = SCHEMA.select([column.name]).encode(pd.DataFrame({column.name: pd.Series(values, dtype=object)}))
+            codes = made.codes[:, 0].tolist()
+            assert codes[-len(plain) :] == others.tolist()
+            assert 0 <= codes[-len(plain) - 1] < column.size
+
+
+def test_a_value_of_a_derived_class_is_that_of_its_base() -> None:
+    for odd, plain in (
+        (hostile(str, refusing, "a"), "a"),
+        (hostile(int, lambda *_: 99, 7), 7),
+        (hostile(float, lambda *_: True, 2.5), 2.5),
+        (hostile(decimal.Decimal, refusing, "2.5"), decimal.Decimal("2.5")),
+        (hostile(datetime.date, refusing, 2020, 1, 31), datetime.date(2020, 1, 31)),
+        (hostile(datetime.datetime, refusing, 2020, 1, 31, 4), datetime.datetime(2020, 1, 31, 4)),
+        (hostile(datetime.time, refusing, 4, 5), datetime.time(4, 5)),
+        (hostile(object, lambda *_: True), Unread("Hostile")),
+    ):
+        made = Values.of(Values.of_items([odd]).array).array[0]
+        assert type(made) is type(plain)
+        assert made == plain
+
+
+def test_no_object_decides_whose_rows_others_are() -> None:
+    schema = Schema.from_dict(
+        {"columns": {"a": {"type": "integer", "min": 0, "max": 99}}, "unit": {"column": "p", "at_most": 2}}
+    )
+    key = bytes(16)
+
+    def kept(persons: list[Any]) -> list[int]:
+        column = pd.Series(Values.of_items(persons).array, dtype=object)
+        data = schema.encode(pd.DataFrame({"a": range(len(persons)), "p": column}), key=key)
+        return sorted(data.codes[:, 0].tolist())
+
+    persons: list[Any] = [1, "1", "x", 2.0, 2, "2", "y", "y", "y"]
+    before = kept(persons)
+    for odd in ODD_OBJECTS:
+        assert [row for row in kept([*persons, odd]) if row < len(persons)] == before
