@@ -55,6 +55,8 @@ class Dataset:
         records_per_person: the largest number of records of one person, if the `unit` of a schema bounds it. The
             neighboring relation of a mechanism follows it.
         unit_column: the column that identifies these persons.
+        coding: for each attribute a digest of what its codes mean, if a schema made them. Runs that publish a table
+            exactly compare it with that of earlier runs.
         evidence: the codes of other attributes, which all records share as their model was conditioned on them; None
             without such attributes. `Schema.decode` gives the records these values.
     """
@@ -65,6 +67,7 @@ class Dataset:
     weights: np.ndarray | None = None
     records_per_person: int | None = field(default=None, kw_only=True)
     unit_column: str | None = field(default=None, kw_only=True)
+    coding: Mapping[str, str] | None = field(default=None, kw_only=True)
     evidence: Mapping[str, int] | None = field(default=None, kw_only=True)
     _kept: dict[frozenset[str], Factor] | None = field(default=None, kw_only=True)
 
@@ -147,6 +150,7 @@ class Dataset:
         trusted: bool = False,
         records_per_person: int | None = None,
         unit_column: str | None = None,
+        coding: Mapping[str, str] | None = None,
     ) -> Dataset:
         """Return the dataset of arrays of codes.
 
@@ -158,6 +162,7 @@ class Dataset:
                 are not checked, and not copied where their type already fits.
             records_per_person: the largest number of records of one person, if it is bounded.
             unit_column: the column that identifies these persons.
+            coding: for each attribute a digest of what its codes mean.
 
         Raises:
             ShapeError: the columns do not fit the domain or one another.
@@ -175,7 +180,7 @@ class Dataset:
         checked_weights = None if weights is None else as_weights(weights, records)
         made = tuple(map(read_only, typed))
         bounded: dict[str, Any] = {"records_per_person": records_per_person, "unit_column": unit_column}
-        return cls(domain, made, records, checked_weights, **bounded)
+        return cls(domain, made, records, checked_weights, coding=coding, **bounded)
 
     @classmethod
     def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
@@ -350,7 +355,8 @@ class Dataset:
         if at_most is not None and len(index):  # a row that is taken twice is twice the same person's
             at_most *= int(np.unique(index, return_counts=True)[1].max())
         bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": self.unit_column}
-        return Dataset(self.domain, columns, len(index), weights, evidence=self.evidence, **bounded)
+        bounded |= {"evidence": self.evidence, "coding": self.coding}
+        return Dataset(self.domain, columns, len(index), weights, **bounded)
 
     def to_frame(self, backend: str = "pandas", weights: str | None = None) -> Any:
         """Return the codes as a dataframe, a 64-bit integer column per attribute.

@@ -72,12 +72,14 @@ class LazyDataset(Dataset):
         records_per_person: int | None = None,
         seen: dict[str, np.ndarray] | None = None,
         unit_column: str | None = None,
+        coding: Mapping[str, str] | None = None,
     ):
         values = {
             "domain": domain,
             "records": scanned.records,
             "records_per_person": records_per_person,
             "unit_column": unit_column,
+            "coding": coding,
             "_frame": frame,
             "_weight": weight,
             "_scanned": scanned,
@@ -96,6 +98,7 @@ class LazyDataset(Dataset):
         *,
         records_per_person: int | None = None,
         unit_column: str | None = None,
+        coding: Mapping[str, str] | None = None,
     ) -> LazyDataset:
         """Return the dataset of a lazy frame that has the columns it needs; one scan checks every code.
 
@@ -107,7 +110,8 @@ class LazyDataset(Dataset):
         if weights is not None and not isinstance(weights, str):
             raise ArgumentError.of("weights", type(weights), "the name of a column, where an engine holds the records")
         frame = frame.select([*domain, *([weights] if weights else [])])
-        return cls(frame, domain, weights, scan(frame, domain, weights), records_per_person, unit_column=unit_column)
+        scanned, kept = scan(frame, domain, weights), {"unit_column": unit_column, "coding": coding}
+        return cls(frame, domain, weights, scanned, records_per_person, **kept)
 
     # -- marginals --------------------------------------------------------------------------------------------------
 
@@ -211,7 +215,8 @@ class LazyDataset(Dataset):
     def collect(self) -> Dataset:
         """Fetch the records from the engine; all of them must fit in memory."""
         fetched = Dataset.from_frame(collected(self._frame), self.domain, self._weight)
-        return replace(fetched, records_per_person=self.records_per_person, unit_column=self.unit_column)
+        bounded: dict[str, Any] = {"records_per_person": self.records_per_person, "unit_column": self.unit_column}
+        return replace(fetched, coding=self.coding, **bounded)
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the counts of each attribute, and of each with the next one: only counts come back.
@@ -229,7 +234,9 @@ class LazyDataset(Dataset):
         names = self.domain.clique(attributes)
         at_most, seen = self.records_per_person, self._seen
         domain = self.domain.project(names)
-        return LazyDataset(self._frame, domain, self._weight, self._scanned, at_most, seen, self.unit_column)
+        return LazyDataset(
+            self._frame, domain, self._weight, self._scanned, at_most, seen, self.unit_column, self.coding
+        )
 
     def recoded(self, domain: Domain, columns: Mapping[str, tuple[Clique, np.ndarray]]) -> LazyDataset:
         """Return the records with new attributes that are functions of the present ones; the engine computes them.

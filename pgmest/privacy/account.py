@@ -23,7 +23,7 @@ from pgmest.privacy.accesses import Access
 from pgmest.privacy.budgets import ApproxDP, Budget, PlannedRho, Rho
 from pgmest.privacy.charge_plan import ChargePlan, PlannedRun
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from pgmest.privacy.journal import Journal
+from pgmest.privacy.journal import Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
@@ -118,6 +118,8 @@ class Account(OneProcess):
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "unit": relation.unit, "backend": backend}
         if listed:
             run["invariants"] = list(map(public_json, listed))
+        coding = getattr(data, "coding", None)
+        run["coding"] = None if coding is None else digest(dict(coding))
         self._shares_files = isinstance(journal, Journal) or isinstance(ledger, LedgerRun)
         if isinstance(journal, str | Path):
             journal = Journal(journal, {**run, "domain": list(data.domain.items())}, self._fingerprint)

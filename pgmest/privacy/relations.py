@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -53,7 +53,7 @@ class Relation:
         unit: the column that tells persons apart, for runs whose schema has a `unit`; None if rows are protected.
         invariants: the tables on which both agree, since they are published exactly, by their attributes or levels.
         codes: for a run, a digest of the groups of values of each attribute or level that its invariants name, and of
-            those that determine them.
+            those that determine them; with what a schema says that the codes mean, if one made them.
         finer: for a run, each level that its invariants name, with the attribute and the finer levels that determine
             it.
     """
@@ -147,8 +147,8 @@ class Relation:
             if known.get(name, digest) != digest:
                 raise LedgerError(
                     f"{path}: an earlier run published '{name}' with other values or groups of them, and both tables "
-                    "together tell more than the ledger names. Take the same domain and hierarchies, or leave out "
-                    "invariants=."
+                    "together tell more than the ledger names. Take the same domain and hierarchies, and the same "
+                    "description of the column in the schema, or leave out invariants=."
                 )
 
     def steps_on(self, other: Relation, path: object) -> int:
@@ -235,18 +235,20 @@ def relation_of(neighbors: Neighbors, data: Any, invariants: tuple[Clique, ...] 
     names = sorted({name for clique in invariants for name in clique})
     finer = tuple((name, found) for name in names if (found := data.domain.finer(name)))
     known = dict.fromkeys([*names, *(one for _, others in finer for one in others)])
-    codes = tuple((name, _digest(data.domain, name)) for name in known)
+    coding = getattr(data, "coding", None) or {}
+    codes = tuple((name, _digest(data.domain, name, coding)) for name in known)
     return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None, invariants, codes, finer)
 
 
-def _digest(domain: Domain, name: str) -> str:
-    """Return a digest of the groups of an attribute or a level, whatever their numbers."""
+def _digest(domain: Domain, name: str, coding: Mapping[str, str]) -> str:
+    """Return a digest of the groups of an attribute or a level, whatever their numbers, and of what the codes mean."""
     level = domain.level(name)
     size = domain[level.attribute]
     groups = np.arange(size) if level.groups is None else np.asarray(level.groups)
     first = np.full(int(groups.max()) + 1, size)
     np.minimum.at(first, groups, np.arange(size))
-    return hashlib.sha256(first[groups].astype("<i8").tobytes()).hexdigest()[:16]
+    meaning = coding.get(level.attribute, "").encode()
+    return hashlib.sha256(first[groups].astype("<i8").tobytes() + meaning).hexdigest()[:16]
 
 
 def stated_relation(

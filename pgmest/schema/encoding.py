@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +15,7 @@ from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import ReadingWarning, lazy_frame
 from pgmest.data.lazy_dataset import LazyDataset
-from pgmest.data.table_file import is_file
+from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
 from pgmest.schema.bins import bin_expression
@@ -31,6 +33,8 @@ from pgmest.schema.unit import Persons, Unit, bounded, person_in_engine
 if TYPE_CHECKING:
     import narwhals as nw
 
+    from pgmest.schema.schema import Schema
+
 NOTICED = 0.01
 """The share of rows without a value from which on a warning says that they count as another value."""
 
@@ -41,33 +45,57 @@ def encode(
     table: Any,
     key: bytes | None = None,
     known: dict[str, Values] | None = None,
+    coding: Mapping[str, str] | None = None,
 ) -> Dataset:
     """Return a raw table as codes; see `Schema.encode`.
 
     Args:
         columns, unit, table, key: as there.
         known: columns of a dataframe in memory that were read before, to which those that are read now are added.
+        coding: for each attribute a digest of what its codes mean (`coding_of`).
     """
     key = checked_key(key)
     known = {} if known is None else known
     sources = dict.fromkeys(source for column in columns for source in column.sources)
     names = [*sources, *([unit.column] if unit else [])]
     if names and known.keys() >= set(names):
-        return _dataset(columns, unit, iter([known]), key)
+        return _dataset(columns, unit, iter([known]), key, coding)
     if is_file(table):
         try:
-            return _dataset(columns, unit, read_pieces(table, names), key)
+            return _dataset(columns, unit, read_pieces(table, names), key, coding)
         except DataError as error:
             raise DataError(f"{table}: {error}") from None
     lazy = lazy_frame(table, names)
     if lazy is not None:
-        return _lazy_dataset(columns, unit, lazy, key)
+        return _lazy_dataset(columns, unit, lazy, key, coding)
     known.update(read_values(table, names))
-    return _dataset(columns, unit, iter([known]), key)
+    return _dataset(columns, unit, iter([known]), key, coding)
+
+
+def coding_of(schema: Schema, table: Any) -> dict[str, str]:
+    """Return for each attribute a digest of what its codes mean and which rows of a table are counted.
+
+    That is its description, its labels, the schema's unit and weight, and the rows of a file that are left out.
+    """
+    described = schema.description.get("columns", {})
+    said = table.said if isinstance(table, TableFile) else {}
+    rows = {name: schema.description.get(name) for name in ("unit", "weight")}
+    rows["file"] = {name: said[name] for name in ("sheet", "skip", "header", "skip_rows") if name in said}
+    digests = {}
+    for column in schema.columns:
+        own = described.get(column.name)
+        own = {name: value for name, value in own.items() if name != "hierarchy"} if isinstance(own, dict) else own
+        text = json.dumps([own, column.labels(), rows], sort_keys=True, default=str)
+        digests[column.name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digests
 
 
 def _dataset(
-    columns: Sequence[SchemaColumn], unit: Unit | None, pieces: Iterator[dict[str, Values]], key: bytes
+    columns: Sequence[SchemaColumn],
+    unit: Unit | None,
+    pieces: Iterator[dict[str, Values]],
+    key: bytes,
+    coding: Mapping[str, str] | None,
 ) -> Dataset:
     persons = Persons()
 
@@ -81,7 +109,8 @@ def _dataset(
         rows = persons.kept(keys, unit.at_most, key)
         whole = [column[rows] for column in whole]
     at_most, person = (unit.at_most, unit.column) if unit else (None, None)
-    return Dataset.from_codes(whole, domain_of(columns), trusted=True, records_per_person=at_most, unit_column=person)
+    bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": person}
+    return Dataset.from_codes(whole, domain_of(columns), trusted=True, coding=coding, **bounded)
 
 
 def codes_of_pieces(
@@ -117,7 +146,13 @@ def _takes_gaps_for_values(column: SchemaColumn) -> bool:
     return not (column.missing or other or column.outside == "error" or isinstance(column, Total | RelatedColumn))
 
 
-def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.LazyFrame[Any], key: bytes) -> Dataset:
+def _lazy_dataset(
+    columns: Sequence[SchemaColumn],
+    unit: Unit | None,
+    frame: nw.LazyFrame[Any],
+    key: bytes,
+    coding: Mapping[str, str] | None,
+) -> Dataset:
     """Return a dataset whose codes are expressions that the engine computes."""
     frame = within_limits(frame)
     kinds = frame.collect_schema()
@@ -141,10 +176,11 @@ def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.
                 column.refuse(value, None)
         coded.append(code.alias(column.name))
     if unit is None:
-        return LazyDataset.of_lazy(frame.select(*coded), domain_of(columns))
+        return LazyDataset.of_lazy(frame.select(*coded), domain_of(columns), coding=coding)
     names = [column.name for column in columns]
     held = bounded(frame.select(*coded, unit.column), unit.column, names, unit.at_most, key)
-    return LazyDataset.of_lazy(held, domain_of(columns), records_per_person=unit.at_most, unit_column=unit.column)
+    bounded_by: dict[str, Any] = {"records_per_person": unit.at_most, "unit_column": unit.column}
+    return LazyDataset.of_lazy(held, domain_of(columns), coding=coding, **bounded_by)
 
 
 class Read(NamedTuple):

@@ -288,10 +288,11 @@ class Schema:
             FileFormatError: the file is unreadable or not such a table.
             ArgumentError: not a dataframe, or no such key.
         """
-        from pgmest.schema.encoding import encode
+        from pgmest.schema.encoding import coding_of, encode
 
         self.check_settled()
-        return encode(self.columns, self.unit, self.table_file(table), key)
+        table = self.table_file(table)
+        return encode(self.columns, self.unit, table, key, coding=coding_of(self, table))
 
     def check(self, table: Any) -> TableCheck:
         """Return a check of a raw table: how many of its values are unreadable, clipped, other or missing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -9,6 +10,8 @@ import math
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import pgmest as pg
@@ -17,6 +20,7 @@ from pgmest.errors import (
     ArgumentError,
     BudgetExceeded,
     DuplicateAttributeError,
+    JournalError,
     LedgerError,
     MeasurementShapeError,
     UnknownAttributeError,
@@ -412,3 +416,50 @@ def test_pairs_of_invariants_are_kept_and_transformed_mechanisms_hold_them():
         if recoded is not None:
             with pytest.raises(ArgumentError, match="recodes no attribute of invariants"):
                 dataclasses.replace(mechanism, invariants=[("work",)]).fit(DATA, seed=0)
+
+
+def test_a_table_is_the_same_one_only_under_the_same_coding(tmp_path):
+    """Two tables with the same numbers of codes, cut at other ages, tell the counts between the cuts together."""
+    path, ages = tmp_path / "ledger", pd.DataFrame({"age": np.arange(300) % 90, "sex": ["F", "M"] * 150})
+    DatasetLedger.create(path, Rho(1.0), invariants=[("age",)]).close()
+    sex = {"type": "categorical", "values": ["F", "M"], "other": "X"}
+
+    def run(age, sex=sex, table=ages, **more):
+        schema = pg.Schema.from_dict({"columns": {"age": age, "sex": sex}, **more})
+        data = schema.encode(table)
+        Curator(data, Rho(0.01), neighbors=Replace(), invariants=[("age",)], ledger=path).close()
+        return data
+
+    edges = {"type": "integer", "edges": [0, 30, 60, 90]}
+    data = run(edges)
+    run(edges)
+    run(edges, sex | {"values": ["M", "F"]})  # whose codes are in no invariant
+    run(edges, table=pl.from_pandas(ages).lazy())
+    ages.to_csv(tmp_path / "t.csv", index=False)
+    run(edges, table=tmp_path / "t.csv")
+    run(edges | {"hierarchy": {"old": {"no": [{"min": 0, "max": 59}], "yes": [{"min": 60, "max": 89}]}}})
+    for age, more in (
+        (edges | {"edges": [0, 31, 60, 90]}, {}),
+        (edges | {"edges": [0, 30, 60, 91]}, {}),
+        ({"type": "categorical", "values": [0, 1], "other": 2}, {}),
+        (edges, {"file": {"skip_rows": ["7"]}}),
+    ):
+        with pytest.raises(LedgerError, match="an earlier run published 'age' with other values or groups"):
+            run(age, table=tmp_path / "t.csv", **more)
+    bare = pg.Dataset.from_codes(data.columns, data.domain)  # codes of which nobody knows what they mean
+    with pytest.raises(LedgerError, match="the same description of the column in the schema"):
+        Curator(bare, Rho(0.01), neighbors=Replace(), invariants=[("age",)], ledger=path)
+    assert len(DatasetLedger(path).runs) == 6
+
+
+def test_answers_about_other_codes_are_not_resumed(tmp_path):
+    frame = pd.DataFrame({"age": np.arange(300) % 90})
+
+    def ask(edges):
+        data = pg.Schema.from_dict({"columns": {"age": {"type": "integer", "edges": edges}}}).encode(frame)
+        with contextlib.closing(Curator(data, Rho(1.0), backend="simulation", journal=tmp_path / "j")) as curator:
+            return curator.measure(("age",), Rho(0.1)).values.tolist()
+
+    assert ask([0, 30, 60, 90]) == ask([0, 30, 60, 90])
+    with pytest.raises(JournalError, match="is the journal of another run: its coding is"):
+        ask([0, 31, 60, 90])

@@ -47,6 +47,7 @@ class FamilyDataset(Dataset):
             "weights": None,
             "records_per_person": records_per_person,
             "unit_column": unit_column,
+            "coding": None,
             "evidence": None,
             "families": families,
             "_kept": kept,
