@@ -169,6 +169,11 @@ class Domain(Mapping[str, int]):
         smaller._hierarchies = self._hierarchies and smaller._same_with(self._hierarchies)._hierarchies
         return smaller
 
+    @property
+    def varying(self) -> Clique:
+        """The attributes of several values, in axis order: tables of the others hold the number of records only."""
+        return tuple(name for name, size in self._sizes.items() if size > 1)
+
     def without(self, attributes: Iterable[str]) -> Domain:
         """Return the domain of all other attributes, in axis order."""
         dropped = set(self.clique(attributes))

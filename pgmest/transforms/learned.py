@@ -13,7 +13,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 from pgmest.transforms.public import bucketize, check_new, fill, unchanged
 from pgmest.transforms.structural_zeros import codes_alike
 from pgmest.transforms.transform import Column, Transform
@@ -42,15 +42,16 @@ def compress_rare(
     Args:
         curator: the curator of the records.
         spend: the budget for all one-way marginals together.
-        attributes: the attributes to compress; by default all.
+        attributes: the attributes to compress; by default all of several values that no invariant is about.
         threshold, at_least, drop: the definition of rare values, see `rare_values`.
 
     Raises:
-        ArgumentError: the threshold is NaN.
+        ArgumentError: the threshold is NaN, or one of the given attributes is an invariant's.
         BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
     _check_threshold(threshold)
-    names = curator.domain.attributes if attributes is None else curator.domain.clique(attributes)
+    free = [name for name in curator.domain.varying if name not in curator.fixed_attributes]
+    names = free if attributes is None else _recodable(curator, attributes)
     one_way = [(name,) for name in names]
     weights = least_error_weights(curator.domain, one_way, type(curator.budget))
     measured = curator.measure_all(one_way, spend, weights=weights)
@@ -123,11 +124,12 @@ def merge_and_compress(
         threshold, at_least, drop: the definition of rare cells, see `rare_values`.
 
     Raises:
-        ArgumentError: `name` is an attribute that is not merged, or the threshold is NaN.
+        ArgumentError: `name` is an attribute that is not merged, one of the attributes is an invariant's, or the
+            threshold is NaN.
         BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
     _check_threshold(threshold)
-    clique = curator.domain.clique(attributes)
+    clique = _recodable(curator, attributes)
     check_new(curator.domain, clique, name)
     measured, zeros = curator.measure(clique, spend), curator.structural_zeros
     column = _compressed(measured, threshold, curator.domain, at_least, drop, zeros)
@@ -143,10 +145,11 @@ def refine(curator: Curator, spend: Budget, starts: Mapping[str, int | Iterable[
         starts: the buckets, see `bucketize`.
 
     Raises:
-        ArgumentError: the starts are not ascending codes from 0.
+        ArgumentError: the starts are not ascending codes from 0, or one of the attributes is an invariant's.
         BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
     bucketize(curator.domain, starts)  # checks the arguments before the budget is spent
+    _recodable(curator, starts)
     measured = curator.measure_all([(name,) for name in starts], spend)
     shares = {m.clique[0]: np.maximum(m.values, 0.0) for m in measured}
     return bucketize(curator.domain, starts, shares)
@@ -165,8 +168,10 @@ def learn_mapping(curator: Curator, spend: Budget, name: str, of: Iterable[str])
 
     Raises:
         UnknownAttributeError, DuplicateAttributeError: the domain lacks an attribute, or one is named twice.
+        ArgumentError: the attribute is an invariant's.
         BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
+    _recodable(curator, (name,))
     others = curator.domain.clique(of)
     clique = curator.domain.clique((*others, name))
     counts = curator.measure(clique, spend).values.reshape(curator.domain.project(clique).shape)
@@ -206,6 +211,15 @@ def _compressed(
         return Column(measurement.clique, codes.reshape(shape))
     shares = np.where(dropped, 0.0, np.maximum(values, 0.0) + stddev)
     return Column(measurement.clique, codes.reshape(shape), shares.reshape(shape))
+
+
+def _recodable(curator: Curator, attributes: Iterable[str]) -> Clique:
+    """Return attributes after checking, before anything is spent, that no invariant is about them."""
+    clique = curator.domain.clique(attributes)
+    for name in clique:
+        if name in curator.fixed_attributes:
+            raise ArgumentError(f"'{name}' is an attribute of invariants, which no step may recode: leave it out.")
+    return clique
 
 
 def _check_threshold(threshold: float) -> None:

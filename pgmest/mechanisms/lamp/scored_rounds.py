@@ -154,13 +154,16 @@ class ScoredRounds:
                 self.dependence.update(scorer.found([expected], found)[0].dependence)
 
     def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
-        """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest."""
+        """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest.
+
+        If structural zeros join all attributes, no pair extends the forest, and any pairs are scored.
+        """
         number = selections(len(expected), len(self.demand.attributes))
         if number is None:
             return scorer, expected
         half = scorer.spend * 0.5
         joined = None if self.evidence.answers else self.evidence.ties
-        pairs = screened_pairs(scorer, expected, number, half, joined)
+        pairs = screened_pairs(scorer, expected, number, half, joined) or screened_pairs(scorer, expected, number, half)
         return replace(scorer, spend=half), {pair: expected[pair] for pair in pairs}
 
     def _can_compare(self) -> bool:

@@ -29,6 +29,7 @@ from pgmest.mechanisms.topdown.whole import Rounding
 from pgmest.mechanisms.unnamed import with_unnamed
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
+from pgmest.queries.levels import named_levels
 from pgmest.sampling.facts import exact_facts, warn_of_unmet
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -152,6 +153,21 @@ class TopDown(Mechanism):
     def holds_invariants(self) -> bool:
         return True
 
+    def sees(self, domain: Domain) -> Clique:
+        """Return the attribute of areas, and the attributes of several codes."""
+        areas = self._areas(domain)[0]
+        return tuple(name for name in domain if name == areas or domain[name] > 1)
+
+    def without_constants(self, domain: Domain) -> TopDown:
+        if self.query_shares is None:
+            return self
+        names, shares = set(self.sees(domain)), dict[Clique, float]()
+        for clique, share in self.query_shares.items():
+            levels = named_levels(domain, clique)
+            own = tuple(level.name for level in levels if level.attribute in names)
+            shares[own] = shares.get(own, 0.0) + share
+        return replace(self, query_shares=shares)
+
     def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
         return with_unnamed(domain.without((self._areas(domain)[0],)), workload)
 
@@ -270,7 +286,8 @@ class TopDown(Mechanism):
         tables = np.ones((areas, design.detail.size())) if family.parents is None else family.mean_child()
         first = self.totals_first and not (limits.hard & limits.totals).any()
         totals = [place for place in answers if not design.questions[place].clique] if first else []
-        for chosen in filter(None, (totals, [place for place in answers if place not in totals])):
+        passes = [one for one in (totals, [place for place in answers if place not in totals]) if one]
+        for chosen in passes or [[]]:  # without noisy answers, the constraints alone
             linear = np.zeros(tables.shape)
             noise = [max(float(np.sqrt(np.mean(np.square(answers[place].stddev)))), LEAST_NOISE) for place in chosen]
             weights = [(min(noise) / one) ** 2 for one in noise]
@@ -278,7 +295,8 @@ class TopDown(Mechanism):
                 values = spine.in_own_order(level, answers[place].values.reshape(areas, -1))
                 linear += weight * design.questions[place].transposed(values, shape)
             curvature = Curvature.of(shape, [design.questions[place] for place in chosen], weights)
-            tables = nonnegative(curvature, linear, family, limits, tables, tolerance=TOLERANCE * max(min(noise), 1.0))
+            tolerance = TOLERANCE * max(min(noise, default=1.0), 1.0)
+            tables = nonnegative(curvature, linear, family, limits, tables, tolerance=tolerance)
             limits = limits.with_totals(tables) if chosen is totals else limits
         return tables
 
