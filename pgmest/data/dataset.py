@@ -339,6 +339,14 @@ class Dataset:
         names = self.domain.clique(attributes)
         return replace(self, domain=self.domain.project(names), columns=tuple(map(self.column, names)), _kept=None)
 
+    def with_constants(self, domain: Domain) -> Dataset:
+        """Return the records over a domain that has these attributes, and others of one code, which all records get."""
+        if domain.attributes == self.domain.attributes:
+            return self
+        only = np.zeros(self.records, dtype=code_type(1))
+        columns = [self.column(name) if name in self.domain else only for name in domain]
+        return Dataset.from_codes(columns, domain, self.weights, trusted=True)
+
     def take(self, rows: Any) -> Dataset:
         """Return the records at `rows`: positions, a boolean mask, or a slice.
 

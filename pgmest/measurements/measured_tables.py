@@ -109,8 +109,9 @@ def _is_whole(measurement: LinearMeasurement) -> bool:
 
 
 def determines(whole: Clique, clique: Clique, domain: Domain) -> bool:
-    """Return whether a table of attributes and levels determines another one."""
-    return all(name in whole or any(finer in whole for finer in domain.finer(name)) for name in clique)
+    """Return whether a table of attributes and levels determines another one; attributes of one code need no table."""
+    asked = [name for name in clique if domain[domain.level(name).attribute] > 1]
+    return all(name in whole or any(finer in whole for finer in domain.finer(name)) for name in asked)
 
 
 MEASURED, IN_GROUPS, MODELED = "measured", "in groups", "modeled"

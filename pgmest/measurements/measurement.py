@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from pgmest.measurements.published import between_text
 from pgmest.measurements.published_answers import BETWEEN, PublishedAnswers
 from pgmest.queries import Kron, LinearQuery
 from pgmest.queries.levels import named_levels, without_levels
+from pgmest.queries.one_code import without_attributes
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -127,11 +128,20 @@ class LinearMeasurement(PublishedAnswers):
             query, _ = without_levels(domain, self.query)
         else:
             query, _ = without_levels(domain, self.query, self.clique)
+        return self._about(tuple(one.attribute for one in named_levels(domain, self.clique)), query)
+
+    def without(self, attributes: Collection[str]) -> LinearMeasurement:
+        """Return the same answers to queries on the cells without some attributes of one code."""
+        query, clique = without_attributes(self.query, self.clique, attributes)
+        return self if clique == self.clique else self._about(clique, query)
+
+    def _about(self, clique: Clique, query: LinearQuery | None) -> LinearMeasurement:
+        """Return the same answers to a query on a clique."""
         found = object.__new__(LinearMeasurement)
         for one in fields(self):  # and none of the cached properties, which are about other cells
             object.__setattr__(found, one.name, getattr(self, one.name))
-        object.__setattr__(found, "clique", tuple(one.attribute for one in named_levels(domain, self.clique)))
-        object.__setattr__(found, "query", query)
+        for name, value in (("clique", clique), ("query", query), ("_shape", None)):
+            object.__setattr__(found, name, value)
         return found
 
     @property

@@ -76,7 +76,7 @@ def expected_seconds(mechanism: Any, domain: Domain | None, records: int | None)
     estimate = ESTIMATES.get(type(mechanism).__name__)
     if estimate is None or domain is None:
         return None
-    return estimate(domain, TYPICAL_RECORDS if records is None else records)
+    return estimate(domain.project(domain.varying), TYPICAL_RECORDS if records is None else records)
 
 
 def measuring_time(expected: tuple[float, float] | None, limit: float) -> float:

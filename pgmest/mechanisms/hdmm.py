@@ -14,6 +14,7 @@ from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
+from pgmest.mechanisms.one_code import without_names
 from pgmest.mechanisms.parameters import ESTIMATORS, MEGABYTES, MODEL_MEGABYTES, choice, parameter
 from pgmest.mechanisms.result import Outcome
 from pgmest.mechanisms.unnamed import with_unnamed
@@ -128,13 +129,15 @@ class HDMM(Mechanism):
         Raises:
             ArgumentError, UnknownAttributeError, QueryError: if the workload does not fit the domain or the estimator.
         """
-        known = as_domain(domain)
+        given = as_domain(domain)
+        known = given.project(self.sees(given))
         if isinstance(self.neighbors, Replace) and known.size() == 1:
             raise ArgumentError(
                 "each attribute has one value, and the number of records is public, so that there is nothing to "
                 "measure: give a domain with an attribute of two values or more."
             )
-        items, budget = with_unnamed(known, relevant_workload(known, workload)), self.budget()
+        asked = without_names(given, relevant_workload(given, workload), known)
+        items, budget = with_unnamed(known, asked), self.budget()
         rows, found = items.rows(known), self._strategies(known, items, budget)
         errors = {strategy.name: math.sqrt(error / rows) for error, strategy in found}
         return MeasurementPlan(known, budget, found[0][1], errors)

@@ -63,9 +63,9 @@ class Laws:
 
     Attributes:
         domain: the attributes.
-        shares: for each attribute, the cumulative shares of its codes: the common law, and that of each class, shape
-            (1 + CLASSES, codes).
-        strengths: for each attribute, the share of records that follow the law of their class.
+        shares: for each attribute of several codes, the cumulative shares of its codes: the common law, and that of
+            each class, shape (1 + CLASSES, codes).
+        strengths: for each of these, the share of records that follow the law of their class.
     """
 
     domain: Domain
@@ -75,20 +75,21 @@ class Laws:
     @classmethod
     def of(cls, domain: Domain, generator: np.random.Generator) -> Laws:
         """Draw the most frequent codes and the strengths."""
-        levels = (generator.permutation(len(domain)) + 0.5) / max(1, len(domain))
-        return cls(domain, [_shares(size, generator) for size in domain.shape], levels**POWER)
+        sizes = [domain[name] for name in domain.varying]
+        levels = (generator.permutation(len(sizes)) + 0.5) / max(1, len(sizes))
+        return cls(domain, [_shares(size, generator) for size in sizes], levels**POWER)
 
     def records(self, kinds: np.ndarray, generator: np.random.Generator) -> Dataset:
         """Draw a record for each of some classes, shape (records,)."""
-        columns = []
-        for shares, strength in zip(self.shares, self.strengths, strict=True):
+        columns = {name: np.zeros(len(kinds), dtype=code_type(1)) for name in self.domain}
+        for name, shares, strength in zip(self.domain.varying, self.shares, self.strengths, strict=True):
             own = np.where(generator.random(len(kinds)) < strength, 1 + kinds, 0)
             chance, codes = generator.random(len(kinds)), np.empty(len(kinds), dtype=code_type(shares.shape[1]))
             for kind, law in enumerate(shares):
                 here = own == kind
                 codes[here] = np.minimum(np.searchsorted(law, chance[here]), len(law) - 1)
-            columns.append(codes)
-        return Dataset.from_codes(columns or np.empty((len(kinds), 0), dtype=np.int64), self.domain)
+            columns[name] = codes
+        return Dataset.from_codes(list(columns.values()) or np.empty((len(kinds), 0), dtype=np.int64), self.domain)
 
 
 def _shares(size: int, generator: np.random.Generator) -> np.ndarray:

@@ -25,6 +25,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.invariants import check_consistent, check_number, invariants_of, neighbors_beside
 from pgmest.mechanisms.known_zeros import check_possible
 from pgmest.mechanisms.notices import warn_of_budget, warn_of_ended_run, warn_of_workload
+from pgmest.mechanisms.one_code import varying, without_names
 from pgmest.mechanisms.parameters import (
     ACCOUNTINGS,
     BACKENDS,
@@ -266,18 +267,20 @@ class Mechanism(ABC):
         noise, choices = generators(seed)
         domain = data.domain if drafting is None else drafting.domain
         relevant = None if workload is None else relevant_workload(domain, workload)
-        covering = None if relevant is None else mechanism.covering_workload(domain, relevant)
         rules = tuple(zero_rules(mechanism.structural_zeros))
         if rules:
             check_possible(rules, domain)
         fixed = mechanism.checked_invariants(data, domain, drafting is not None)
-        budget, plan = mechanism.planned(domain, covering)
+        names = mechanism.sees(domain)
+        named = None if relevant is None else without_names(domain, relevant, names)
+        covering = None if named is None else mechanism.covering_workload(domain.project(names), named)
+        budget, plan = mechanism.planned(domain.project(names), covering)
         promise = mechanism.promise if drafting is None else drafting.promise
         if promise is not None:
             warn_of_budget(promise.epsilon, promise.delta)
         if relevant is not None:
             warn_of_workload(mechanism.title, mechanism.used, relevant)
-        return PreparedRun(mechanism, data, covering, budget, plan, rules, fixed, noise, choices, drafting)
+        return PreparedRun(mechanism, data, relevant, budget, plan, rules, fixed, noise, choices, drafting)
 
     def checked_invariants(self, data: Dataset, domain: Domain, drafting: bool) -> tuple[Invariant, ...]:
         """Return the invariants after checking that they fit the domain and each other; those that are read do.
@@ -355,6 +358,17 @@ class Mechanism(ABC):
             budget = Rho.of(self.epsilon, self.delta)
         part = budget.share(share)
         return replace(self, epsilon=part.epsilon) if isinstance(part, Epsilon) else self.with_rho(part.rho)
+
+    def sees(self, domain: Domain) -> Clique:
+        """Return the attributes that a run sees: by default those of several codes, as others tell nothing.
+
+        The model of the run gets the others back.
+        """
+        return varying(domain)
+
+    def without_constants(self, domain: Domain) -> Self:
+        """Return the mechanism with arguments about the attributes that a run sees (`sees`)."""
+        return self
 
     def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
         """Return the workload of a run: by default with the one-way marginals of attributes that no item names.

@@ -21,8 +21,10 @@ from pgmest.mechanisms.duration import announce, expected_seconds, measuring_tim
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.invariants import INVARIANTS, check_consistent, held
 from pgmest.mechanisms.known_zeros import ZEROS, honored
+from pgmest.mechanisms.one_code import seen_by_run, without_names
 from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
 from pgmest.mechanisms.stopping import Stop, say_cut_short, stopped_early
+from pgmest.models.one_code import with_constants
 from pgmest.privacy.budgets import ApproxDP, Budget
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
@@ -68,12 +70,14 @@ class EndedRun:
     Attributes:
         made: the return value of `Mechanism.run`, or of `Mechanism.conclude` if the run ended early.
         curator: the curator that paid.
-        seen: the curator that the mechanism asked: `curator`, or its view of the records that a drafting coded.
+        coded: the curator of all attributes: `curator`, or its view of the records that a drafting coded.
+        seen: the curator that the mechanism asked: `coded`, or its view without attributes of one code.
         stop: how the run ended.
     """
 
     made: Any
     curator: Curator
+    coded: Curator
     seen: Curator
     stop: Stop
 
@@ -85,7 +89,7 @@ class PreparedRun:
     Attributes:
         mechanism: the mechanism, with the neighboring relation of the data.
         data: the private records.
-        workload: the checked workload; None for the mechanism's default.
+        workload: the checked workload about all attributes; None for the mechanism's default.
         budget: the budget of the run.
         plan: the charges that the budget was calibrated for, if they are fixed beforehand.
         rules: the structural zeros.
@@ -139,7 +143,8 @@ class PreparedRun:
             KeyboardInterrupt: if no model can be made of the answers before Ctrl-C, or at a second Ctrl-C.
             ArgumentError: if nothing was measured within the time limit.
         """
-        made, seen, measuring = None, curator, None
+        made, coded, seen, measuring = None, curator, curator, None
+        mechanism = self.mechanism
         left = math.inf if time_limit is None else min(time_limit, time_left())
         with ending_in(SHARE * left) as clock:
             clock.cut_short = False
@@ -152,15 +157,17 @@ class PreparedRun:
                 if self.invariants:
                     check_consistent(curator.invariants, self.rules, curator.domain, curator.fixed_total)
                 if self.drafting is not None:
-                    seen = self.drafting(curator)
-                made = self.mechanism.run(seen, self.workload, self.choices)
+                    seen = coded = self.drafting(curator)
+                mechanism = self.mechanism.without_constants(coded.domain)
+                seen = seen_by_run(coded, mechanism.sees(coded.domain))
+                made = mechanism.run(seen, self.seen_workload(coded.domain), self.choices)
             if made is None and stop.early:
                 stage("making a model of the answers so far")
-                made = self._concluded(seen, stop)
+                made = self._concluded(mechanism, seen, stop)
             if clock.cut_short and not stop.timed_out:
                 stop.timed_out = True
                 say_cut_short(stop, silent)
-        return EndedRun(made, curator, seen, stop)
+        return EndedRun(made, curator, coded, seen, stop)
 
     def announce(self, curator: Curator, time_limit: float | None) -> None:
         """Print to standard error how long the run will take, if that is long."""
@@ -170,11 +177,22 @@ class PreparedRun:
         """Return the attributes, if the records are coded, and the number of records, if it is public."""
         return (curator.domain if self.drafting is None else None), curator.fixed_total
 
-    def _concluded(self, seen: Curator, stop: Stop) -> Any:
+    def seen_workload(self, domain: Domain) -> Workload | None:
+        """Return the workload of a run on these attributes, without those of one code that the mechanism does not see.
+
+        Raises:
+            as `Mechanism.covering_workload` does.
+        """
+        if self.workload is None:
+            return None
+        names = self.mechanism.sees(domain)
+        return self.mechanism.covering_workload(domain.project(names), without_names(domain, self.workload, names))
+
+    def _concluded(self, mechanism: Mechanism, seen: Curator, stop: Stop) -> Any:
         """Return the estimate from the answers before the run was stopped."""
         if stop.timed_out and not seen.measurements:
             raise ArgumentError.of("time_limit", stop.limit, "longer: nothing was measured in that time")
-        made = self.mechanism.conclude(seen)
+        made = mechanism.conclude(seen)
         if made is None:
             raise KeyboardInterrupt
         return made
@@ -182,22 +200,22 @@ class PreparedRun:
     def result(self, ended: EndedRun, owner_only: OwnerOnly) -> Result:
         """Return the model with its ledger and the public details of the run."""
         outcome = ended.made if isinstance(ended.made, Outcome) else Outcome(ended.made)
-        model = with_refit(outcome.model, ended.seen)
+        model = with_constants(with_refit(outcome.model, ended.seen), ended.coded.domain)
         details = dict(outcome.details)
         if self.rules:
-            details[ZEROS] = honored(model, self.rules, ended.seen.domain, ended.seen.measurements)
+            details[ZEROS] = honored(model, self.rules, ended.coded.domain, ended.seen.measurements)
         if self.invariants:
-            details[INVARIANTS] = held(model, ended.seen.invariants)
+            details[INVARIANTS] = held(model, ended.coded.invariants)
         if ended.stop.timed_out:
             details["time_limit"] = ended.stop.limit
         return Result(
             model,
             ended.curator.ledger.statement(),
             ended.seen.measurements,
-            ended.seen.domain,
+            ended.coded.domain,
             self.mechanism,
             ended.curator.stopped,
             details,
             owner_only,
-            ended.seen.invariants,
+            ended.coded.invariants,
         )

@@ -11,14 +11,16 @@ import numpy as np
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.estimation import lifted
 from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.mechanisms.one_code import seen_by_run, without_names
 from pgmest.mechanisms.parameters import Check, check_parameters, instance, number, parameter
 from pgmest.mechanisms.prepared_run import PreparedRun
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
+from pgmest.models.one_code import with_constants
 from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 from pgmest.transforms.transform import Transform
 from pgmest.workloads import Workload
 
@@ -127,8 +129,12 @@ class Transformed(Mechanism):
     def used(self) -> str:
         return self.inside.used
 
+    def sees(self, domain: Domain) -> Clique:
+        """Return all attributes, which steps may name; the mechanism inside sees those of several codes."""
+        return domain.attributes
+
     def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
-        return self.inside.covering_workload(domain, workload)
+        return self.inside.covering_workload(domain.project(self.inside.sees(domain)), workload)
 
     @property
     def requested(self) -> tuple[float | None, float | None]:
@@ -154,9 +160,11 @@ class Transformed(Mechanism):
             recoded = recoded.through(transform)
             if workload is not None:  # marginals only: after recoding, a query matrix would not fit the codes
                 workload = Workload(tuple(replace(i, clique=transform.clique(i.clique), query=None) for i in workload))
-        inner = self.inside.run(recoded, workload, rng)
+        inside, names = self.inside.without_constants(recoded.domain), self.inside.sees(recoded.domain)
+        workload = None if workload is None else without_names(recoded.domain, workload, names)
+        inner = inside.run(seen_by_run(recoded, names), workload, rng)
         outcome = inner if isinstance(inner, Outcome) else Outcome(inner)
-        model = outcome.model
+        model = with_constants(outcome.model, recoded.domain)
         if not isinstance(model, Model):
             raise ArgumentError.of("mechanism", type(self.inside).__name__, "one whose model is a pgmest.Model")
         for before, transform in reversed(made):

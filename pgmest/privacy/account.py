@@ -50,7 +50,7 @@ class RecordTransform(Protocol):
 
     def merging(self) -> CellMerging | None: ...
 
-    def keeps(self, attributes: Iterable[str]) -> bool: ...
+    def exactly(self, answers: LinearMeasurement, /) -> LinearMeasurement | None: ...
 
 
 class Account(OneProcess):
@@ -228,8 +228,10 @@ class Account(OneProcess):
         with without_frames():
             encoded = transform.encode(self._data)
             recoded._data, recoded._grain_of = encoded.remembering(), getattr(encoded, "grain_of", None)
-        if self.invariants and not transform.keeps(self.fixed_attributes):
+        exact = [transform.exactly(one) for one in self.invariants]
+        if None in exact:
             raise ArgumentError.of("transform", transform, "one that recodes no attribute of invariants")
+        recoded._invariants = Invariants(filter(None, exact), recoded._data)
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []

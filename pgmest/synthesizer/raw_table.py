@@ -128,9 +128,9 @@ class Coding:
         names = {column.name for column in self.columns}
         return tuple(rule for rule in rules if set(rule.attributes) <= names)
 
-    def keeps(self, attributes: Iterable[str]) -> bool:
-        """Return False if there are attributes: the columns have no codes before the transform."""
-        return not tuple(attributes)
+    def exactly(self, answers: LinearMeasurement) -> LinearMeasurement | None:
+        """Return answers about the number of records, and None for others: columns have no codes before the coding."""
+        return None if answers.clique else answers
 
     def merging(self) -> None:
         """Return None, as cells of a table that is not coded yet are not merged (see `Transform`)."""

@@ -84,6 +84,13 @@ def fill(domain: Domain | Mapping[str, int], name: str, of: Iterable[str], codes
     return Transform(known, unchanged(known, (dropped,)), {dropped: Derived(others, np.asarray(codes, np.int64))})
 
 
+def without_constants(domain: Domain, kept: Iterable[str]) -> Transform:
+    """Leave out the attributes of one code that are not in `kept`; decoding fills the code in."""
+    only = np.zeros((), dtype=np.int64)
+    dropped = [name for name in domain if name not in set(kept)]
+    return Transform(domain, unchanged(domain, dropped), {name: Derived((), only) for name in dropped})
+
+
 def check_new(domain: Domain, merged: Iterable[str], name: str) -> None:
     """Check that a name is free after some attributes are merged.
 

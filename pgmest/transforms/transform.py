@@ -166,7 +166,7 @@ class Transform:
         if isinstance(data, LazyDataset):
             made = {name: (column.sources, column.codes) for name, column in self.columns.items()}
             return data.recoded(self.after, made)
-        coded = [column.codes[tuple(data.column(name) for name in column.sources)] for column in self.columns.values()]
+        coded = [_recoded(column, data) for column in self.columns.values()]
         return Dataset.from_codes(coded, self.after, data.weights, trusted=True)
 
     def decode(self, records: Dataset, seed: int | np.random.Generator | None = None) -> Dataset:
@@ -183,7 +183,7 @@ class Transform:
             cells = _drawn(column, records.column(name), rng)
             codes.update(zip(column.sources, np.unravel_index(cells, column.codes.shape), strict=True))
         for name, rule in self.derived.items():
-            codes[name] = rule.codes[tuple(codes[source] for source in rule.of)]
+            codes[name] = np.broadcast_to(rule.codes[tuple(codes[source] for source in rule.of)], records.records)
         return Dataset.from_codes([codes[name] for name in self.before], self.before, records.weights, trusted=True)
 
     # -- models -------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class Transform:
         Raises:
             UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: a rule does not fit the attributes.
         """
-        return tuple(push_rule(self, rule) for rule in rules)
+        return tuple(push_rule(self, rule) for rule in rules if self.clique(rule.attributes))
 
     # -- workloads and measurements -----------------------------------------------------------------------------------
 
@@ -250,10 +250,11 @@ class Transform:
         """Return the object that defines how the cells of tables are merged, which is this transform."""
         return self
 
-    def keeps(self, attributes: Iterable[str]) -> bool:
-        """Return whether attributes have the same names and codes before and after the transform."""
-        found = [(name, self.columns.get(name)) for name in attributes]
-        return all(one is not None and one.sources == (name,) and one.plain for name, one in found)
+    def exactly(self, answers: LinearMeasurement) -> LinearMeasurement | None:
+        """Return exact answers about the records after the transform; None if it recodes one of their attributes."""
+        fixed = answers.without([name for name, rule in self.derived.items() if self.before[name] == 1])
+        columns = [(name, self.columns.get(name)) for name in fixed.clique]
+        return fixed if all(c and c.sources == (name,) and c.plain for name, c in columns) else None
 
     def sources(self, clique: Clique) -> Clique:
         """Return the attributes before the transform from which a clique after it is computed."""
@@ -323,6 +324,13 @@ class Transform:
         summed = np.bincount(index, values, minlength=cells)
         stddev = np.sqrt(np.bincount(index, variances, minlength=cells))
         return LinearMeasurement(summed, clique, stddev[0] if np.ptp(stddev) == 0 else stddev)
+
+
+def _recoded(column: Column, data: Dataset) -> np.ndarray:
+    """Return the codes of a column, without a copy if they are those of its source."""
+    if column.plain and len(column.sources) == 1:
+        return data.column(column.sources[0])
+    return column.codes[tuple(data.column(name) for name in column.sources)]
 
 
 def _composed(query: MatrixQuery, column: Column) -> MatrixQuery | np.ndarray:

@@ -248,10 +248,10 @@ def emphasized(
     LAMP and AIM measure these marginals (`Item.matters`) before all others, as far as the budget can carry them. Other
     mechanisms know their larger weights only.
 
-    Each of m marginals that matter gets the weight $2 + (d / m)^{3/2}$ on a domain of d attributes, in units of the
-    mean weight of the workload. A mechanism that minimizes the weighted error divides its budget by the weights to the
-    power of 2/3. So the m marginals together get as much as d others, which is about a third of the budget: rarely more
-    than 2 d pairs of a table are worth measuring.
+    Each of m marginals that matter gets the weight $2 + (d / m)^{3/2}$ on a domain with d attributes of several values,
+    in units of the mean weight of the workload. A mechanism that minimizes the weighted error divides its budget by the
+    weights to the power of 2/3. So the m marginals together get as much as d others, which is about a third of the
+    budget: rarely more than 2 d pairs of a table are worth measuring.
 
     >>> emphasized({"age": 85, "sex": 2, "income": 2, "job": 9}, None, [("sex", "income")]).weights
     (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 10.0)
@@ -272,7 +272,7 @@ def emphasized(
     known = as_domain(domain)
     cliques = list(dict.fromkeys(ordered_levels(known, entry) for entry in _checked_matters(matters)))
     base = as_workload(known, workload)
-    weight = (2 + (len(known) / len(cliques)) ** EMPHASIS) * sum(base.weights) / len(base)
+    weight = (2 + (len(known.varying) / len(cliques)) ** EMPHASIS) * sum(base.weights) / len(base)
     return base + Workload(tuple(Item(clique, None, weight, matters=True) for clique in cliques))
 
 

@@ -42,7 +42,7 @@ class PublicTables:
         """
         if prior is None:
             return None
-        if prior.domain != domain:
+        if prior.domain.project(prior.domain.varying) != domain.project(domain.varying):
             raise DomainError(
                 f"prior= is over {prior.domain!r}, the private records over {domain!r}; select(...) the same "
                 "attributes in the same order from both."

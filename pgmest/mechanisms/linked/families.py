@@ -84,6 +84,32 @@ class Layout:
         sizes = [*self.parent.shape, self.at_most + 1, *absent, *absent]
         return Domain(zip((*self.parents, *self.members, *self.others), sizes, strict=False))  # none is there twice
 
+    @property
+    def parent_domain(self) -> Domain:
+        """The attributes of the parent table, and the number of children."""
+        return self._with_trees(self.domain.project(self.parents))
+
+    @property
+    def child_domain(self) -> Domain:
+        """The attributes of the child table and of the parent of each row."""
+        inside = dict(zip(self.members, self.child.shape, strict=True))
+        return self._with_trees(Domain({**self.parent_domain, **inside}))
+
+    @property
+    def pair_domain(self) -> Domain:
+        """The attributes of two children of one parent, and those of the parent."""
+        others = dict(zip(self.others, self.child.shape, strict=False))
+        return self._with_trees(Domain({**self.child_domain, **others}))
+
+    def _with_trees(self, domain: Domain) -> Domain:
+        """Return attributes of families with the hierarchies that they have in their own tables."""
+        trees, other = [], self.others[0].split(".", 1)[0] if self.others else self.names[1]
+        tables = dict(zip((*self.names, other), (self.parent, self.child, self.child), strict=True))
+        for table, own in tables.items():
+            named = ((f"{table}.{name}", tree) for name, tree in own.hierarchies.items())
+            trees += [tree.recoded(name, np.arange(tree.values)) for name, tree in named if name in domain]
+        return domain.with_hierarchies(*filter(None, trees)) if trees else domain
+
     @cached_property
     def _kinds(self) -> dict[str, tuple[int, int]]:
         found = {name: (PARENT, place) for place, name in enumerate(self.parents)}

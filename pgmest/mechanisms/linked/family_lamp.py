@@ -19,6 +19,7 @@ from pgmest.mechanisms.linked.zeros import possible_cells
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors
+from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Workload
 
 DRAFT = Effort(20_000, 1, 8)
@@ -47,6 +48,9 @@ class FamilyLAMP(LAMP):
     layout: Layout = field(kw_only=True)
     rules: FamilyRules = field(kw_only=True)
     neighbors: Neighbors = field(default_factory=AddRemove)
+
+    def sees(self, domain: Domain) -> Clique:
+        return domain.attributes
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         if workload is not None:

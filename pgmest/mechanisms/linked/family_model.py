@@ -59,28 +59,11 @@ class FamilyModel:
         """The attributes."""
         return self.families.layout
 
-    @property
-    def parent_domain(self) -> Domain:
-        """The attributes of the parent table, and the number of children."""
-        return _with_trees(self.layout.domain.project(self.layout.parents), self.layout)
-
-    @property
-    def child_domain(self) -> Domain:
-        """The attributes of the child table and of the parent of each row."""
-        inside = dict(zip(self.layout.members, self.layout.child.shape, strict=True))
-        return _with_trees(Domain({**self.parent_domain, **inside}), self.layout)
-
     @cached_property
     def parents(self) -> SupportModel:
         """The model of the parent table, with the number of children: it counts parents."""
-        model = _model(self.families.parents, self.parent_domain, self.total)
+        model = _model(self.families.parents, self.layout.parent_domain, self.total)
         return model.knows(KnownErrors(self.above, self.total_stddev, records=max(self.total, 1.0)))
-
-    @property
-    def pair_domain(self) -> Domain:
-        """The attributes of two children of one parent, and those of the parent."""
-        others = dict(zip(self.layout.others, self.layout.child.shape, strict=False))
-        return _with_trees(Domain({**self.child_domain, **others}), self.layout)
 
     @cached_property
     def children(self) -> SupportModel:
@@ -88,7 +71,7 @@ class FamilyModel:
         families = self.families
         rows = np.hstack([families.parents[families.owners], families.children])
         answers = [answer for answer in self.lengths if not self.layout.is_across(answer.clique)]
-        return self._below(rows, self.child_domain, np.arange(self.layout.at_most + 1.0), answers)
+        return self._below(rows, self.layout.child_domain, np.arange(self.layout.at_most + 1.0), answers)
 
     @cached_property
     def pairs(self) -> SupportModel:
@@ -101,7 +84,7 @@ class FamilyModel:
         answers = [answer for answer in self.lengths if self.layout.is_across(answer.clique)]
         if not self.layout.ordered:
             answers += [answer.mirrored(self.layout) for answer in answers if _differ(answer.clique, self.layout)]
-        return self._below(rows, self.pair_domain, (sizes - 1) * partners, answers)
+        return self._below(rows, self.layout.pair_domain, (sizes - 1) * partners, answers)
 
     def _below(
         self, rows: np.ndarray, domain: Domain, weights: np.ndarray, answers: Sequence[MeasuredLengths]
@@ -123,7 +106,7 @@ class FamilyModel:
         known = [*self._of_parents(model, weights), *(counts.measurement for counts in found)]
         if not self.layout.ordered:
             known += [_of_the_first(m, self.layout) for m in known if m.clique[0] in self.layout.others]
-        stddev, pairs = self._stddev(weights), len(domain) > len(self.child_domain)
+        stddev, pairs = self._stddev(weights), len(domain) > len(self.layout.child_domain)
         factor, whole = (PAIR_SPREAD, stddev / max(held, 1.0)) if pairs else (RATIO_SPREAD, 0.0)
         one, several = (math.hypot(factor * _spread(found, several=more), whole) for more in (False, True))
         return model.knows(KnownErrors(tuple(known), stddev, records=max(held, 1.0), relative=(one, several)))
@@ -153,16 +136,6 @@ class FamilyModel:
             drawn = drawn if layout.number in clique else drawn.sum(axis=-1)
             clique = layout.domain.ordered(clique)
             yield _known(model.project(clique).values, clique, np.sqrt(np.mean(np.square(drawn), axis=0)))
-
-
-def _with_trees(domain: Domain, layout: Layout) -> Domain:
-    """Return attributes of families with the hierarchies that they have in their own tables."""
-    trees, other = [], layout.others[0].split(".", 1)[0] if layout.others else layout.names[1]
-    tables = dict(zip((*layout.names, other), (layout.parent, layout.child, layout.child), strict=True))
-    for table, own in tables.items():
-        named = ((f"{table}.{name}", tree) for name, tree in own.hierarchies.items())
-        trees += [tree.recoded(name, np.arange(tree.values)) for name, tree in named if name in domain]
-    return domain.with_hierarchies(*filter(None, trees)) if trees else domain
 
 
 def pairs_of(families: Families) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from pgmest.mechanisms.linked.family_model import FamilyModel
 from pgmest.mechanisms.linked.file_entries import RunEntry, TableEntry, Take
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.models.archive import LINKED_MODEL, MOST_VALUES, Unreadable, opened_archive, read_array, read_fields
+from pgmest.tables.domain import Domain
 
 
 def load(path: str | Path) -> LinkedModel:
@@ -67,14 +68,17 @@ def _check(linked: LinkedDataset, runs: Mapping[str, FamilyModel], tables: int, 
         parts = ((names[0], run.layout.parent), (names[1], run.layout.child))
         if names != (own.parent, child) or (run.layout.ordered, run.layout.rising) != (own.ordered, own.order_by):
             raise Unreadable(f"its run on '{child}' is about other tables")
-        if any(
-            tuple(linked.tables[name].domain) != tuple(domain)[: len(linked.tables[name].domain)]
-            for name, domain in parts
-        ):
+        if any(_lacking(linked.tables[name].domain, domain) for name, domain in parts):
             raise Unreadable(f"its run on '{child}' has other attributes than the tables")
     first = next(iter(runs.values()))
     if len(linked) != len(first.families.parents):
         raise Unreadable(f"it has {len(linked):,} rows of '{linked.root}', and other families")
+
+
+def _lacking(own: Domain, seen: Domain) -> bool:
+    """Return whether a run lacks an attribute of several codes of a table, or has them in another order."""
+    known = tuple(name for name in own if name in seen)
+    return known != tuple(seen)[: len(known)] or not set(own.varying) <= set(known)
 
 
 def _taking(numbers: np.ndarray) -> Take:

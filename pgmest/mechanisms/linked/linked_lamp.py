@@ -19,6 +19,7 @@ from pgmest.errors import ArgumentError, DataError
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_dataset import FamilyDataset
 from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
+from pgmest.mechanisms.linked.one_code import with_constants, without_constants
 from pgmest.mechanisms.linked.result import LinkedResult
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.mechanisms.linked.trees import family_table, put_together
@@ -122,6 +123,7 @@ class LinkedLAMP:
         children = linked.order[1:]
         if not children:
             raise ArgumentError.of("linked", linked, "tables with a parent: LAMP is for a single table")
+        whole, linked = linked, without_constants(linked)
         _check(linked)
         check_run(Dataset.from_codes([], {}), seed, progress, checkpoint, time_limit)
         check_secure(ledger, self.backend)
@@ -150,7 +152,7 @@ class LinkedLAMP:
             end_run(journal, run)
         families: dict[str, Families] = {child: result.model.families for child, result in results.items()}
         details = {child: result.details for child, result in results.items()}
-        model = put_together(families, linked, choices)
+        model = with_constants(put_together(families, linked, choices), whole)
         runs = {child: result.model for child, result in results.items()}
         return LinkedResult(model, runs, results, self, details, OwnerOnly(time.perf_counter() - started))
 

@@ -14,7 +14,9 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.linked_names import PAIRS
 from pgmest.errors import ArgumentError, at_least
+from pgmest.mechanisms.linked.one_code import layout_with_constants, seen_by_runs
 from pgmest.mechanisms.linked.questions import Question, check_known, table_of
+from pgmest.models.one_code import with_constants
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.linked.family_model import FamilyModel
@@ -41,6 +43,7 @@ class LinkedModel:
     model: LinkedDataset
     runs: Mapping[str, FamilyModel]
     about: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    _models: dict[str, SupportModel] = field(default_factory=dict, init=False)
 
     def model_of(self, table: str) -> SupportModel:
         """Return the model of one table with the attributes of its parent and the numbers of rows, as the run saw it.
@@ -56,7 +59,9 @@ class LinkedModel:
             ArgumentError: there is no such table.
         """
         run, kind = self._run_on(table)
-        return getattr(run, kind)
+        if table not in self._models:
+            self._models[table] = with_constants(getattr(run, kind), self.domain_of(table))
+        return self._models[table]
 
     def domain_of(self, table: str) -> Domain:
         """Return the attributes of the model of a table.
@@ -65,7 +70,8 @@ class LinkedModel:
             ArgumentError: there is no such table.
         """
         run, kind = self._run_on(table)
-        return {"parents": run.parent_domain, "children": run.child_domain, "pairs": run.pair_domain}[kind]
+        layout = layout_with_constants(run.layout, self.model.tables)
+        return {"parents": layout.parent_domain, "children": layout.child_domain, "pairs": layout.pair_domain}[kind]
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -144,7 +150,7 @@ class LinkedModel:
         """The errors of totals over units, which are found at the first use."""
         from pgmest.mechanisms.linked.unit_errors import UnitErrors
 
-        return UnitErrors.of(self.model, self.runs)
+        return UnitErrors.of(seen_by_runs(self.model, [run.layout for run in self.runs.values()]), self.runs)
 
     def unit_interval(self, values: Any, among: Any = None, *, level: float = 0.95) -> UnitAnswers:
         """Return totals of values over units, or ratios of such totals, with the ends of their intervals.

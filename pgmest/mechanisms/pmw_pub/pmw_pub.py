@@ -62,7 +62,7 @@ class PMWPub(SelectAndMeasure):
         Support(self.public)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
-        if self.public.domain != curator.domain:
+        if self.public.domain.project(self.public.domain.varying) != curator.domain.project(curator.domain.varying):
             raise DomainError(
                 f"the public records are over {self.public.domain!r}, the private ones over {curator.domain!r}; "
                 "select(...) the same attributes in the same order from both."
@@ -87,4 +87,4 @@ class PMWPub(SelectAndMeasure):
 
     def _support(self, curator: Curator) -> Support:
         """Return the public records, without those that structural zeros exclude unless these are all."""
-        return Support(possible_records(self.public, curator.structural_zeros))
+        return Support(possible_records(self.public.select(curator.domain), curator.structural_zeros))

@@ -130,23 +130,25 @@ def drawn_answers(
     query, clique = on_attributes(domain, query, clique)
     names = attributes_read(model, query, clique, given)
     evidence = checked_evidence(domain, given, names)
-    whole = domain.ordered((*names, *evidence))
+    whole, place = domain.ordered((*names, *evidence)), {name: axis for axis, name in enumerate(domain.varying)}
+    asked = tuple(name for name in whole if name in place)  # a single code adds nothing to the errors of the others
     factors = query.factors if isinstance(query, Kron) else {}
     found = {name: _level_of(domain, name, matrix) for name, matrix in factors.items()}
-    levels = {name: labels for name, labels in found.items() if labels is not None}
-    if len(whole) > MOST_ATTRIBUTES or errors.facts or not errors.is_measured(whole):
+    levels = {name: labels for name, labels in found.items() if labels is not None and name in place}
+    if len(asked) > MOST_ATTRIBUTES or errors.facts or not errors.is_measured(asked):
         levels = {}  # facts are about codes, and dependence that was not measured may cancel within groups
     if levels or domain.size(whole) > MOST_CELLS:
         errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
         domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
-    key, function = [seed, *domain.axes(whole)], callable(query) and not isinstance(query, LinearQuery)
+    key, function = [seed, *map(place.__getitem__, asked)], callable(query) and not isinstance(query, LinearQuery)
     calls = int(np.clip(MOST_NUMBERS_OF_CALLS // max(1, domain.size(whole)), FEWEST, MOST_CALLS)) if function else None
-    drawn = errors.draws(whole, calls, np.random.default_rng(key))
+    shape = domain.project(whole).shape
+    drawn = errors.draws(asked, calls, np.random.default_rng(key)).reshape(-1, *shape)
     table = errors.tables.model.project(whole).values
     if about == "population":
         drawn = drawn + _sampling(np.maximum(table + drawn, 0.0), np.random.default_rng([seed, 1]))
     view = _View(whole, names, evidence)
-    known = errors.is_measured(whole)
+    known = errors.is_measured(asked)
 
     def answered(counts: np.ndarray) -> Factor:
         return answered_part(view.parts(counts[None])[0])
@@ -164,7 +166,8 @@ def drawn_answers(
         return DrawnAnswers(answered(table), differences, True, least, basis)
     with np.errstate(divide="ignore", invalid="ignore"):  # tables without records of a group have no mean of it
         answer, count = answered(table), min(NOISE_DRAWS, len(drawn))
-        noise = _by_noise(answered, table, errors.draws(whole, count, np.random.default_rng(key), hidden=False))
+        noise = errors.draws(asked, count, np.random.default_rng(key), hidden=False).reshape(-1, *shape)
+        noise = _by_noise(answered, table, noise)
         batches = np.array_split(drawn, max(1, drawn.size // MOST_NUMBERS))
         tables = (one for batch in batches for one in without_negative_counts(table + batch))
         values = _finite(np.stack([_drawn_value(answered, one, answer.values.shape) for one in tables]))

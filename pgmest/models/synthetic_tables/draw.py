@@ -79,9 +79,10 @@ def sample_tables_of(
     at_least("m", m, 1)
     if n is not None:
         at_least("n", n, 1)
-    names = model.domain.ordered(model.domain if attributes is None else model.domain.clique(attributes))
-    if not names:
+    asked = model.domain.ordered(model.domain if attributes is None else model.domain.clique(attributes))
+    if not asked:
         raise ArgumentError.of("attributes", attributes, "at least one attribute of the model")
+    names = model.domain.project(asked).varying or asked[:1]
     facts = [one for each in _facts_of(model) if (one := each.margin(model.domain, names))]
     if about is None:
         about = "table" if facts else "population"
@@ -93,7 +94,7 @@ def sample_tables_of(
     if attributes is not None:
         _warn_of_unmeasured(unmeasured)
     if not model.total > 0:
-        empty = [model.sample(0 if n is None else n, seed=generator).select(names) for _ in range(m)]
+        empty = [model.sample(0 if n is None else n, seed=generator).select(asked) for _ in range(m)]
         return SampledTables(empty, None, unmeasured, about=about)
     free = not facts and plausible.errors.tables.all_possible
     means = {name: plausible.mean(name) for name in names} if free else {}
@@ -118,7 +119,8 @@ def sample_tables_of(
                     for _ in range(CORRECTIONS):
                         weights = weighted.weights(targets, moved(weights, values, wanted))
                 size = default_records(float(weights.sum())) if n is None else n
-                found.append(weighted.sample(weights, max(size, 1), SAMPLING[about], generator, facts))
+                made = weighted.sample(weights, max(size, 1), SAMPLING[about], generator, facts)
+                found.append(made.with_constants(model.domain.project(asked)))
                 more(1)
     if least < FAR_LESS:
         warnings.warn(

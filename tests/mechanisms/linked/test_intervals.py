@@ -164,7 +164,7 @@ def test_pairs_of_children_in_order_are_those_of_a_child_and_the_next_one() -> N
         assert np.allclose(values, counts.ravel())
     model = FamilyModel(families, (), (), 300.0, 1.0)
     assert model.pairs.total == len(one)
-    assert "next of persons.a" in model.pair_domain
+    assert "next of persons.a" in model.layout.pair_domain
 
 
 def test_pairs_are_counted_in_both_orders_and_no_more_of_them_than_fit(
