@@ -201,6 +201,40 @@ def test_mechanisms_refuse_before_they_spend(kind: str, case: Case) -> None:
 
 
 @st.composite
+def wide_cases(draw: st.DrawFn) -> Case:
+    """Draw a run on more attributes, whose pairs are selected or scored, and which zeros may tie to the first one."""
+    sizes = [draw(st.sampled_from([2, 5])), *draw(st.lists(st.sampled_from([1, 2, 6, 20]), min_size=4, max_size=14))]
+    domain = pg.Domain({f"x{place}": size for place, size in enumerate(sizes)})
+    generator = np.random.default_rng(draw(st.integers(0, 1000)))
+    count, tied = draw(st.sampled_from([0, 1, 400])), draw(st.sampled_from([0, 1, len(sizes) - 1]))
+    first, rules, columns = generator.integers(0, sizes[0], count), [], []
+    for place, size in enumerate(sizes[1:]):
+        possible = generator.random((sizes[0], size)) < (0.5 if place < tied else 1.0)
+        possible[:, 0] = True
+        columns.append(np.argmax(possible[first] * generator.random((count, size)), axis=1) if count else first)
+        if place < tied:
+            rules.append(zeros.only(("x0", f"x{place + 1}"), possible))
+    data = pg.Dataset.from_codes([first, *columns], domain)
+    neighbors = draw(st.sampled_from([AddRemove(), Replace()]))
+    facts = draw(st.sampled_from([(), (), (("x0",),), (("x0", "x1"), ("x2",))]))
+    names = domain.attributes
+    workload = draw(
+        st.sampled_from([None, None, [names[:2]], [names[:3], names[1:4]], pg.workloads.all_kway(domain, 1)])
+    )
+    return Case(data, tuple(rules), facts, draw(budgets()), neighbors, workload)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "kind", ["AIM", "LAMP", "LAMP of public records", "MST", "PPSyn", "PrivSyn pgm", "Transformed"]
+)
+@given(wide_cases())
+@settings(max_examples=12)
+def test_mechanisms_that_choose_refuse_before_they_spend(kind: str, case: Case) -> None:
+    check(kind, case)
+
+
+@st.composite
 def linked_tables(draw: st.DrawFn) -> LinkedDataset:
     """Draw linked tables, of few or no rows, with attributes of one code, rules and structural zeros."""
     parent, child = (

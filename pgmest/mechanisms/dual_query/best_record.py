@@ -52,7 +52,7 @@ def best_record(
     """
     named = {name: sorted({c.codes[c.clique.index(name)] for c in cells if name in c.clique}) for name in domain}
     neutral = {name: _unnamed(domain[name], codes, rng) for name, codes in named.items()}
-    if not cells:
+    if not any(named.values()):  # cells without attributes are the same for all records
         return {name: int(code) for name, code in neutral.items() if code is not None}, True
     found, exact = _by_integer_programming(cells, named, neutral, time_limit)
     if exact and found is not None:
