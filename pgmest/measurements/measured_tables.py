@@ -129,20 +129,24 @@ class MeasuredCliques:
         whole: the cliques of measurements that tell all values apart.
         grouped: the cliques of measurements that merge values of an attribute.
         merged: those of `grouped` as attribute -> the group of each value that a measurement tells apart, shape (n,).
+        constants: the attributes of one value, which need no measurement.
     """
 
     whole: frozenset[frozenset[str]]
     grouped: frozenset[frozenset[str]] = frozenset()
     merged: tuple[Mapping[str, np.ndarray], ...] = field(default=(), compare=False, repr=False)
+    constants: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, source: Any) -> MeasuredCliques | None:
         """Return the measured cliques of a mechanism's result or a model; None if it does not have them."""
+        domain = getattr(source, "domain", None)
+        constants = frozenset(domain).difference(domain.varying) if isinstance(domain, Domain) else frozenset[str]()
         exact = [one for one in getattr(source, "invariants", ()) if one.exact_rows.all()]
         measurements = [one for one in (*exact, *(getattr(source, "measurements", None) or ())) if one.clique]
         if not measurements:  # a model may have lost them
             cliques = frozenset(frozenset(clique) for clique in getattr(source, "cliques", ()) if clique)
-            return cls(cliques) if cliques else None
+            return cls(cliques, constants=constants) if cliques else None
         found: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
         generator, merged = np.random.default_rng(0), []
         for measurement in measurements:
@@ -150,11 +154,11 @@ class MeasuredCliques:
             found[whole].add(frozenset(measurement.clique))
             if not whole and isinstance(measurement.query, LinearQuery):
                 merged.append(_told_apart(measurement.query, measurement.clique, generator))
-        return cls(frozenset(found[True]), frozenset(found[False]), tuple(merged))
+        return cls(frozenset(found[True]), frozenset(found[False]), tuple(merged), constants)
 
     def evidence(self, clique: Iterable[str]) -> str:
         """Return the evidence behind the table of a clique: `MEASURED`, `IN_GROUPS` or `MODELED`."""
-        asked = frozenset(clique)
+        asked = frozenset(clique) - self.constants
         if len(asked) <= 2:
             return MEASURED if asked in self._within_whole else IN_GROUPS if asked in self._within_grouped else MODELED
         if any(asked <= one for one in self.whole):
@@ -172,7 +176,8 @@ class MeasuredCliques:
         if found != IN_GROUPS:
             return found
         known = any(
-            all(name in one and _refines(one[name], own) for name, own in groups.items()) for one in self.merged
+            all(name in self.constants or (name in one and _refines(one[name], own)) for name, own in groups.items())
+            for one in self.merged
         )
         return MEASURED if known else found
 

@@ -170,10 +170,12 @@ class KeptPairs:
         """Return whether a marginal was measured, and if not, what is known of it; of levels, of their attributes."""
         known = {*self.attributes, *self.unmeasured}
         clique = tuple(name if name in known else (split_level(name) or (name,))[0] for name in clique)
+        several = tuple(name for name in clique if name in known)
+        if len(several) < min(2, len(clique)):
+            return "a column with one value cannot depend on others"
+        clique = several
         if any(set(clique) <= set(measured) for measured in self.measured):
             return "measured"
-        if not set(clique) <= known:
-            return "a column with one value cannot depend on others"
         if len(clique) == 2:
             error = self.estimates.get(frozenset(clique))
             text = f"NOT measured, since {self.reason}; {IN_WORDS[self.state(clique)].removeprefix('not measured; ')}"

@@ -11,6 +11,8 @@ import pytest
 
 import pgmest as pg
 from pgmest import queries, transforms, zeros
+from pgmest.measurements.measured_tables import MEASURED, MeasuredCliques
+from pgmest.mechanisms.kept_pairs import KeptPairs
 from pgmest.mechanisms.known_zeros import ZEROS
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.one_code import without_names
@@ -273,3 +275,16 @@ def test_a_step_may_name_them():
 def test_decoding_fills_them_in():
     transform = transforms.public.without_constants(WIDE, DOMAIN)
     assert transform.decode(transform.encode(WITH)) == WITH
+
+
+def test_reports_do_not_call_them_unmeasured():
+    result = made("LAMP", WITH).fit(WITH, [("a", "d"), ("b", "c")], seed=3)
+    kept = KeptPairs.of(result)
+    assert kept is not None
+    assert kept.verdict(("a", "year", "d")) == "measured"
+    assert kept.verdict(("a", "year")) == "a column with one value cannot depend on others"
+    assert not kept.unmeasured
+    known = MeasuredCliques.of(result)
+    assert known is not None
+    assert known.evidence(("year", "a", "d")) == known.evidence(("a", "d"))
+    assert known.evidence(("rate",)) == MEASURED
