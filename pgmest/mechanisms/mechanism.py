@@ -144,7 +144,7 @@ class Mechanism(ABC):
         The only source of randomness must be `rng`, so that a run can be repeated from a checkpoint.
 
         Args:
-            curator: the curator of the records.
+            curator: the curator of the records, with the attributes that a run sees (`sees`).
             workload: the checked workload without items of weight 0, as `covering_workload` returned it; None for the
                 mechanism's default.
             rng: the generator for the mechanism's own choices.
@@ -360,10 +360,7 @@ class Mechanism(ABC):
         return replace(self, epsilon=part.epsilon) if isinstance(part, Epsilon) else self.with_rho(part.rho)
 
     def sees(self, domain: Domain) -> Clique:
-        """Return the attributes that a run sees: by default those of several codes, as others tell nothing.
-
-        The model of the run gets the others back.
-        """
+        """Return the attributes that a run sees: by default those of several codes; its model gets the others back."""
         return varying(domain)
 
     def without_constants(self, domain: Domain) -> Self:

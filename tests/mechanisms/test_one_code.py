@@ -18,6 +18,7 @@ from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.one_code import without_names
 from pgmest.mechanisms.rehearsal import rehearse
 from pgmest.models.base import ModelBase
+from pgmest.transforms.public import without_constants
 from pgmest.workloads import Item, Workload, all_kway, emphasized
 from tests.mechanisms.test_never_raises_after_spending import KINDS
 
@@ -273,7 +274,7 @@ def test_a_step_may_name_them():
 
 
 def test_decoding_fills_them_in():
-    transform = transforms.public.without_constants(WIDE, DOMAIN)
+    transform = without_constants(WIDE, DOMAIN)
     assert transform.decode(transform.encode(WITH)) == WITH
 
 
