@@ -179,8 +179,9 @@ def check(kind: str, case: Case) -> None:
     records = result.sample(seed=0)
     assert records.domain == domain
     assert records.records == round(result.model.total)
-    # TopDown fits the root before it knows what zeros and exact tables of areas leave together, and says so
-    if case.rules and kind not in NO_ZEROS and not (kind == "TopDown" and case.invariants):
+    if kind == "TopDown" and case.rules and case.invariants:
+        return  # the root is fitted before what zeros and exact tables of areas leave together; the details say so
+    if case.rules and kind not in NO_ZEROS:
         assert details[ZEROS].startswith(HONORED)
         for rule in case.rules:
             assert not records.project(rule.attributes).values[rule.mask(domain)].any()
