@@ -37,9 +37,11 @@ KINDS = {
     "by": "someone of a kind, of households with one value",
     "average": "the mean number of persons of a kind",
     "spread": "the largest code exceeds the smallest by some number, such as of an age",
-    "rare": "any of these, in 0.05 to 1 % of the households",
+    "rare": "any of these but the last, in 0.05 to 1 % of the households",
 }
 """The classes of questions. A kind of person is a value, a range or a set of values of one attribute or of two."""
+RELATED = "spread"
+"""The class of questions that relate persons to one another; the others follow from numbers of persons."""
 ASKED, RARE_ASKED = 60, 25
 """The number of questions of a class that are drawn, and of each class for rare ones."""
 SHARES, RARE_SHARES = (0.01, 0.99), (0.0005, 0.01)
@@ -124,12 +126,13 @@ def judged(result: Any, true: Families, table: str) -> dict[str, Any]:
             means = kind == "average"
             kept = [one for one in enough if means or SHARES[0] <= one[0] <= SHARES[1]]
             some = [one for one in enough if not means and RARE_SHARES[0] <= one[0] < RARE_SHARES[1]]
-            rare += some[:RARE_ASKED]
+            rare += some[:RARE_ASKED] if kind != RELATED else []
         if not kept:
             continue
         exact, parts = np.array([share for share, _ in kept]), [answer for _, answer in kept]
         start = time.process_time()
-        answers = result.unit_interval(*(np.stack(both, axis=1) for both in zip(*parts, strict=True)))
+        asked_of = (np.stack(both, axis=1) for both in zip(*parts, strict=True))
+        answers = result.unit_interval(*asked_of, counted=kind != RELATED)
         seconds, asked = seconds + time.process_time() - start, asked + len(parts)
         most = np.inf if kind == "average" else 1.0
         low, high = np.maximum(answers.low, 0.0), np.minimum(answers.high, most)

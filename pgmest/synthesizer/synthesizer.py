@@ -299,7 +299,9 @@ class Synthesizer:
             attributes: the attributes of the table, or levels ("diagnosis@chapter"); () for the number of records. Of
                 linked tables, an attribute that several tables have is named with its table, as "persons.age". For
                 questions about whole rows of the root, such as households, also a `pgmest.HowMany`, or a function of
-                the tables that returns a value for each row of the root; alone, it may also return other numbers.
+                the tables that returns a value for each row of the root; alone, it may also return other numbers. The
+                answers of functions have a column "basis": "measured", or "dependence" if they rest on how rows depend
+                on one another in ways that were not measured. The interval is then as wide as such dependence can be.
             given: count only records with these values, as for `sample`: `{"sex": "F", "age": (30, 40)}`. A `HowMany`
                 or a function may take the place of a name.
             level, kind, about: as for `pgmest.interval`.

@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmest._base.progress import progress
 from pgmest.errors import QueryError, excerpt
+from pgmest.mechanisms.linked.unit_answers import UnitAnswers, undetermined
 from pgmest.mechanisms.linked.unit_errors import UnitErrors
 
 HALVES = 20
@@ -54,8 +55,8 @@ class Statistic:
         values = _numbers(returned, name)
         return cls(function, name, _labels(returned, len(values)), values)
 
-    def ends(self, errors: UnitErrors, part: Part, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the values for the data, and the ends of their intervals.
+    def answers(self, errors: UnitErrors, part: Part, level: float) -> UnitAnswers:
+        """Return the values for the data with the ends of their intervals.
 
         Args:
             errors: the errors of totals over units.
@@ -77,10 +78,11 @@ class Statistic:
         self._check(part, whole, moves, counts)
         values = moves * np.where(counts, 1.0, size / (errors.units * errors.scale))
         one = np.minimum(np.abs(values).max(axis=0), EXTREME * np.sqrt(np.square(values).mean(axis=0)))
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * errors.totals(values, one).stddev
+        basis, more = undetermined(errors, values - values.mean(axis=0), level)
+        reach = np.hypot(NormalDist().inv_cdf(0.5 + level / 2) * errors.totals(values, one).stddev, more)
         found = self.values * np.where(counts, errors.scale, 1.0)
         low = np.where(counts & (found >= 0), np.maximum(found - reach, 0.0), found - reach)
-        return found, low, found + reach
+        return UnitAnswers(found, low, found + reach, level, basis)
 
     def _check(self, part: Part, whole: np.ndarray, moves: np.ndarray, counts: np.ndarray) -> None:
         """Raise QueryError if halves of the units change the values by other amounts than the differences say."""

@@ -134,7 +134,8 @@ class WholeUnits:
         for one, size in zip(cells, shape, strict=True):
             cell = cell * size + one.codes
         averaged = every[0] if measure == "mean" else None
-        found = self._answers(cell, math.prod(shape), weights, averaged, measure, level)
+        counted = not any(callable(one) for one in (*attributes, *given))
+        found = self._answers(cell, math.prod(shape), weights, averaged, measure, level, counted)
         indices = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), dtype=np.int64)
         columns: dict[str, Any] = {
             one.name: [one.labels[code] for code in codes] for one, codes in zip(cells, indices, strict=True)
@@ -172,9 +173,9 @@ class WholeUnits:
         def part(inside: np.ndarray) -> dict[str, Any]:
             return {name: frame[np.flatnonzero(inside[units[name]])].to_native() for name, frame in frames.items()}
 
-        values, low, high = asked.ends(errors, part, level)
+        found = asked.answers(errors, part, level)
         columns: dict[str, Any] = {"value": list(asked.labels)} if asked.labels else {}
-        columns |= {"estimate": values, "low": low, "high": high}
+        columns |= {"estimate": found.values, "low": found.low, "high": found.high, "basis": found.basis.tolist()}
         return nw.from_dict(columns, backend=cast(Any, self.schema.library)).to_native()
 
     def _answers(
@@ -185,7 +186,8 @@ class WholeUnits:
         averaged: UnitAttribute | None,
         measure: str,
         level: float,
-    ) -> dict[str, np.ndarray]:
+        counted: bool,
+    ) -> dict[str, Any]:
         """Return the answers of each cell and their ends.
 
         Args:
@@ -194,6 +196,7 @@ class WholeUnits:
             weights: the weight of each unit under the conditions.
             averaged: the attribute whose mean is asked for.
             measure, level: as for `Synthesizer.interval`.
+            counted: as for `LinkedModel.unit_interval`; without it, the answers have their basis, too.
         """
         if measure != "count" and not weights.any():
             raise QueryError("no synthetic unit has the given values, so there is no share or mean: ask for a count.")
@@ -215,10 +218,12 @@ class WholeUnits:
         for start in range(0, cells, at_once):
             inside = (cell[:, None] == np.arange(start, min(start + at_once, cells))) * weights[:, None]
             among = {"count": None, "share": weights, "mean": inside}[measure]
-            found = self.result.unit_interval(inside * numbers[:, None], among, level=level)
+            found = self.result.unit_interval(inside * numbers[:, None], among, level=level, counted=counted)
             ends = (np.clip(end + center, least, most) for end in (found.low, found.high))
-            parts.append((found.values + center, *ends))
-        return dict(zip((measure, "low", "high"), map(np.concatenate, zip(*parts, strict=True)), strict=True))
+            parts.append((found.values + center, *ends, found.basis))
+        *numeric, basis = map(np.concatenate, zip(*parts, strict=True))
+        answers = dict(zip((measure, "low", "high"), numeric, strict=True))
+        return answers if counted else {**answers, "basis": basis.tolist()}
 
     def attribute(self, asked: Any) -> UnitAttribute:
         """Return an attribute of units.

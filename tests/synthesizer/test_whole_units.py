@@ -77,6 +77,7 @@ def test_numbers_of_rows_and_functions_give_the_same_answers(fitted: pg.Synthesi
     assert ((counts["low"] <= true) & (true <= counts["high"])).all()
     assert (counts["low"] < counts["count"]).all()
     mean = fitted.interval(workers, measure="mean")
+    assert mean.pop("basis").tolist() == ["measured"]
     assert mean.to_numpy().tolist() == fitted.interval(WORKERS, measure="mean").to_numpy().tolist()
     assert mean["low"][0] < workers(survey()).mean() < mean["high"][0]
 
@@ -245,17 +246,22 @@ def test_functions_that_give_no_value_of_each_household_are_refused(
 
 def test_functions_of_all_tables_have_the_intervals_of_the_sums_that_they_are(fitted: pg.Synthesizer) -> None:
     share = fitted.interval(lambda tables: (workers(tables) > 0).mean())
-    assert list(share) == ["estimate", "low", "high"]
+    assert list(share) == ["estimate", "low", "high", "basis"]
+    assert share.pop("basis").tolist() == ["measured"]
     expected = fitted.interval(pg.HowMany("persons", {"work": True}, most=1), measure="share").iloc[1, 1:]
     estimate, low, high = expected.astype(float)
     assert share["estimate"][0] == pytest.approx(estimate)
     assert np.allclose(share.iloc[0, 1:], (low, high), atol=0.2 * (high - low))
     counts = fitted.interval(lambda tables: np.bincount(np.minimum(workers(tables), 2), minlength=3))
     assert counts["value"].tolist() == [0, 1, 2]
+    assert set(counts.pop("basis")) == {"measured"}
     assert np.allclose(counts.iloc[:, 1:], fitted.interval(WORKERS).iloc[:, 1:].astype(float))
     by_work = fitted.interval(lambda tables: tables["persons"].groupby("work")["age"].mean(), level=0.9)
     assert by_work["value"].tolist() == [False, True]
     assert (by_work["low"] < by_work["estimate"]).all()
+    ages = fitted.interval(lambda tables: tables["persons"].groupby("hid")["age"].std().mean()).iloc[0]
+    assert ages["basis"] == "dependence"  # how far ages of one household are apart follows from no answer
+    assert ages["low"] < survey()["persons"].groupby("hid")["age"].std().mean() < ages["high"]
     ratio = fitted.interval(lambda tables: np.corrcoef(workers(tables), tables["households"]["size"])[0, 1])
     true = np.corrcoef(workers(survey()), survey()["households"]["size"])[0, 1]
     assert ratio["low"][0] < true < ratio["high"][0]
@@ -265,11 +271,13 @@ def test_values_of_a_function_keep_their_labels_in_whatever_order_they_come(fitt
     sorted_once = fitted.interval(lambda tables: tables["households"]["region"].value_counts().sort_index())
     found = fitted.interval(lambda tables: tables["households"]["region"].value_counts())
     assert set(found["value"]) == {"N", "S"}
+    for table in (found, sorted_once):
+        assert set(table.pop("basis")) == {"measured"}
     assert np.allclose(found.set_index("value").loc[["N", "S"]], sorted_once.set_index("value"))
 
 
 def test_functions_may_change_the_tables_that_they_get(fitted: pg.Synthesizer) -> None:
-    expected = fitted.interval([WORKERS, "region"]).to_numpy().tolist()
+    expected = fitted.interval([WORKERS, "region"])["count"].tolist()
 
     def changes(tables: Any) -> Any:
         tables["households"]["region"] = "N"
@@ -277,7 +285,7 @@ def test_functions_may_change_the_tables_that_they_get(fitted: pg.Synthesizer) -
         return workers(tables)
 
     assert fitted.interval(changes)["changes"].tolist() == [0]
-    assert fitted.interval([WORKERS, lambda tables: tables["households"]["region"]]).to_numpy().tolist() == expected
+    assert fitted.interval([WORKERS, lambda tables: tables["households"]["region"]])["count"].tolist() == expected
 
 
 def test_a_synthesizer_that_was_asked_is_pickled(fitted: pg.Synthesizer) -> None:
@@ -335,8 +343,9 @@ def test_pyarrow_tables_give_pyarrow_answers() -> None:
 
 
 def test_huge_values_have_finite_intervals(fitted: pg.Synthesizer) -> None:
-    small = fitted.interval(workers, measure="mean").to_numpy()
-    huge = fitted.interval(lambda tables: workers(tables) * 1e200, measure="mean").to_numpy()
+    ends = ["mean", "low", "high"]
+    small = fitted.interval(workers, measure="mean")[ends].to_numpy()
+    huge = fitted.interval(lambda tables: workers(tables) * 1e200, measure="mean")[ends].to_numpy()
     assert np.allclose(huge / 1e200, small, rtol=0.2)
 
 

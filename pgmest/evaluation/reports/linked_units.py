@@ -119,7 +119,7 @@ def _someone(model: LinkedModel, made: LinkedDataset, schema: LinkedSchema, name
 
 def _shares(model: LinkedModel, values: np.ndarray, texts: Sequence[str], basis: str) -> Iterator[Line]:
     """Yield a line for each answer."""
-    found = model.unit_interval(values, among=np.ones(len(values)))
+    found = model.unit_interval(values, among=np.ones(len(values)), counted=True)
     for text, share, low, high in zip(texts, found.values, found.low, found.high, strict=True):
         yield Line(text, float(share), max(float(low), 0.0), min(float(high), 1.0), basis)
 

@@ -152,7 +152,9 @@ class LinkedModel:
 
         return UnitErrors.of(seen_by_runs(self.model, [run.layout for run in self.runs.values()]), self.runs)
 
-    def unit_interval(self, values: Any, among: Any = None, *, level: float = 0.95) -> UnitAnswers:
+    def unit_interval(
+        self, values: Any, among: Any = None, *, level: float = 0.95, counted: bool = False
+    ) -> UnitAnswers:
         """Return totals of values over units, or ratios of such totals, with the ends of their intervals.
 
         With `elderly` the number of persons over 75 in each synthetic household (a row of `model`),
@@ -164,6 +166,10 @@ class LinkedModel:
             values: a number for each unit of `model`, shape (units,) or (units, answers).
             among: what the totals are divided by the total of, of the same shape or shape (units,); None for totals.
             level: the probability that an interval contains the truth.
+            counted: whether the values follow from attributes of units and from how many rows of a unit have given
+                codes, as those of a `pgmest.HowMany`. Other values, such as differences between rows, may rest on how
+                rows depend on each other beyond what was measured: their intervals are then wider, and `basis` is
+                "dependence".
 
         Raises:
             ArgumentError: there are no synthetic units, or `level` is not between 0 and 1.
@@ -172,7 +178,7 @@ class LinkedModel:
         """
         from pgmest.mechanisms.linked.unit_answers import unit_answers
 
-        return unit_answers(self.unit_errors, values, among, level)
+        return unit_answers(self.unit_errors, values, among, level, counted=counted)
 
     def unit_weights(self, m: int, *, seed: int | np.random.Generator | None = None) -> UnitWeights:
         """Return sets of weights of the units of `model`, whose statistics vary as much as these may be off.

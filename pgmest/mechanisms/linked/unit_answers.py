@@ -12,6 +12,13 @@ from pgmest.errors import ArgumentError, DataError, ShapeError, excerpt
 from pgmest.mechanisms.linked.unit_errors import Errors, UnitErrors
 from pgmest.models.intervals import check_level
 
+MEASURED, DEPENDENCE = "measured", "dependence"
+"""The values of `UnitAnswers.basis`."""
+DETERMINED = 0.8
+"""The share of the variance of a value between units from which on the answers determine it. Of 15 questions about
+generated households, with epsilon 0.3 to 10, intervals that left out what is not determined held the truth in 97 to
+100 % above this share, in 73 % between 0.7 and 0.8, and in 21 % below 0.5."""
+
 
 @dataclass(frozen=True, eq=False)
 class UnitAnswers:
@@ -21,15 +28,18 @@ class UnitAnswers:
         values: the answers of the synthetic tables; NaN for a ratio to a total of 0.
         low, high: the ends; infinite for a ratio to a total that may be 0.
         level: the probability that an interval contains the truth.
+        basis: the evidence behind each answer, as of `Interval`: "measured" if the noisy answers determine it;
+            "dependence" if it follows from how the synthetic units combine what was measured.
     """
 
     values: np.ndarray
     low: np.ndarray
     high: np.ndarray
     level: float
+    basis: np.ndarray
 
 
-def unit_answers(errors: UnitErrors, values: Any, among: Any, level: float) -> UnitAnswers:
+def unit_answers(errors: UnitErrors, values: Any, among: Any, level: float, *, counted: bool = False) -> UnitAnswers:
     """Return totals over units or ratios of them, as `LinkedModel.unit_interval` does."""
     check_level(level)
     above, shape = _numbers("values", values, errors.units)
@@ -39,8 +49,8 @@ def unit_answers(errors: UnitErrors, values: Any, among: Any, level: float) -> U
     totals, spread = above.sum(axis=0) * errors.scale, errors.totals(above[errors.pool], _one(above, largest))
     if among is None:
         reach = NormalDist().inv_cdf(0.5 + level / 2) * spread.stddev
-        low = np.where((above >= 0).all(axis=0), np.maximum(totals - reach, 0.0), totals - reach)
-        found = totals, low, totals + reach
+        answers, divisors, low, high = totals, np.ones(1), totals - reach, totals + reach
+        apart = above[errors.pool] - above.mean(axis=0)
     else:
         below, _ = _numbers("among", among, errors.units)
         if below.shape[1] not in (1, above.shape[1]):
@@ -49,11 +59,35 @@ def unit_answers(errors: UnitErrors, values: Any, among: Any, level: float) -> U
             raise ArgumentError.of("among", excerpt(float(below.min())), "numbers that are not negative")
         divisors = below.sum(axis=0) * errors.scale
         other = errors.totals(below[errors.pool], np.ones(below.shape[1]))
-        ends = ratio_ends(totals, spread, divisors, other, level)
-        ratio = np.where(divisors > 0, totals / np.where(divisors > 0, divisors, 1.0), np.nan)
-        found = ratio, *ends
-    answer, low, high = ((one * largest).reshape(shape) for one in found)
-    return UnitAnswers(answer, low, high, level)
+        low, high = ratio_ends(totals, spread, divisors, other, level)
+        answers = np.where(divisors > 0, totals / np.where(divisors > 0, divisors, 1.0), np.nan)
+        apart = above[errors.pool] - np.nan_to_num(answers) * below[errors.pool]
+    basis = np.full(answers.shape, MEASURED, dtype=object)
+    if not counted:
+        basis, reach = undetermined(errors, apart, level)
+        reach = reach / np.where(divisors > 0, divisors, 1.0)
+        low, high = answers - np.hypot(answers - low, reach), answers + np.hypot(high - answers, reach)
+    if among is None:
+        low = np.where((above >= 0).all(axis=0), np.maximum(low, 0.0), low)
+    answer, low, high = ((one * largest).reshape(shape) for one in (answers, low, high))
+    return UnitAnswers(answer, low, high, level, basis.reshape(shape))
+
+
+def undetermined(errors: UnitErrors, values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the basis of totals over units, and the reach of what the answers do not determine of them.
+
+    That part of a total has the standard error of one standard deviation between units: the dependence of rows on one
+    another that no answer shows may be as strong as any. It is 0 for totals that the answers determine.
+
+    Args:
+        errors: the errors of totals.
+        values: the values of the units of the pool, less their mean, shape (units of the pool, totals).
+        level: the probability that an interval contains the truth.
+    """
+    spread, unknown = values.std(axis=0), errors.undetermined(values)
+    measured = np.square(unknown) < (1 - DETERMINED) * np.square(spread)
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * np.minimum(unknown, spread) * errors.units * errors.scale
+    return np.where(measured, MEASURED, DEPENDENCE).astype(object), np.where(measured, 0.0, reach)
 
 
 def ratio_ends(

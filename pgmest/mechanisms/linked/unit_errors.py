@@ -14,6 +14,11 @@ units in these cells. So the model's part of an error is that of residuals which
 with heteroscedastic errors: the square of a unit's residual is divided by the share l of its value that the answers do
 not fit, or by (l / `LEFT_OUT`) ^ 2 if this is smaller, where the residual over l is that of a fit without the unit.
 
+What the answers say about a value, whatever their noise, is the share of its variance between units that a regression
+on what units add to the answers predicts, for units that the regression has not seen (`UnitErrors.undetermined`). The
+answers are about single columns, pairs of columns, and pairs of rows. So they determine how many units have two rows
+with a code, and not in how many units two certain rows are ten years apart.
+
 The records are not read: the answers, the synthetic units and the public limits are all that is used.
 """
 
@@ -22,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +68,8 @@ class UnitErrors:
         moved: what the noisy answers say about these numbers beyond the synthetic ones, times the factor's transpose.
         left: the root of the variance that the correction of the residual of each unit adds.
         unseen: the standard error of a number of units of a kind that does not occur among the synthetic ones.
+        products: the inner products of what units add to the answers, relative to the noise; the lower half.
+        one_unit: the square of one unit, relative to the noise, in the median answer.
     """
 
     pool: np.ndarray
@@ -71,6 +79,8 @@ class UnitErrors:
     moved: np.ndarray
     left: np.ndarray
     unseen: float
+    products: np.ndarray
+    one_unit: float
 
     @classmethod
     def of(cls, linked: LinkedDataset, runs: Mapping[str, FamilyModel]) -> UnitErrors:
@@ -96,7 +106,7 @@ class UnitErrors:
         first = next(iter(runs.values()))
         scale = max(first.total, 1.0) / units
         precision = np.zeros((len(pool), len(pool)), order="F")
-        drift, waiting = np.zeros(len(pool)), list[np.ndarray]()
+        drift, waiting, weights = np.zeros(len(pool)), list[np.ndarray](), list[float]()
         per_unit = scale * units / len(pool)
         number = sum(len(model.above) + len(model.lengths) + len(model.numbers) for model in runs.values())
         with progress("finding errors of whole units", number) as more:
@@ -107,10 +117,12 @@ class UnitErrors:
                     rows = _of_units(answer.rows(some), owners, len(pool)) * (per_unit / answer.stddev)
                     drift += rows @ ((answer.values - scale * answer.total(whole)) / answer.stddev)
                     waiting.append(rows)
+                    weights.append(float(np.mean(np.square(per_unit / answer.stddev))))
                     if sum(one.shape[1] for one in waiting) >= AT_ONCE:
                         _add_products(precision, waiting)
                     more(1)
             _add_products(precision, waiting)
+        products, one_unit = precision.copy(order="F"), float(np.median(weights)) if weights else 1.0
         error = model_error(runs.values(), scale * units)
         least = 1 / (error**2 * len(pool))
         relative = first.total_stddev / (scale * units)
@@ -124,7 +136,7 @@ class UnitErrors:
         left = np.sqrt(least * (np.maximum(1 / share, np.square(LEFT_OUT / share)) - 1))
         any_kind = first.total_stddev * min(relative, 1.0) ** 2  # what noise larger than the table hides
         unseen = math.hypot(error * math.sqrt(units) * scale, any_kind)
-        return cls(pool, units, scale, factor, moved, left, unseen)
+        return cls(pool, units, scale, factor, moved, left, unseen, products, one_unit)
 
     def totals(self, values: np.ndarray, one: np.ndarray) -> Errors:
         """Return the errors of totals over units.
@@ -141,6 +153,33 @@ class UnitErrors:
         residual = solve_triangular(self.factor, half, lower=True, trans=1, check_finite=False)
         both = np.vstack([half, self.left[:, None] * residual])
         return Errors(both, self.moved @ half, self.unseen * one)
+
+    def undetermined(self, values: np.ndarray) -> np.ndarray:
+        """Return the root-mean-square of the part of each value that the answers do not determine, shape (totals,).
+
+        It is the residual of a regression on what units add to the answers, of a unit that the regression has not
+        seen. The ridge is one unit in an answer, so the noise of the answers does not matter.
+
+        Args:
+            values: the value of each unit of the pool in each total, shape (units of the pool, totals).
+        """
+        from scipy.linalg import solve_triangular
+
+        factor, share = self._without_noise
+        half = solve_triangular(factor, values, lower=True, check_finite=False)
+        residual = solve_triangular(factor, half, lower=True, trans=1, check_finite=False) / share[:, None]
+        return np.sqrt(np.square(residual).mean(axis=0))
+
+    @cached_property
+    def _without_noise(self) -> tuple[np.ndarray, np.ndarray]:
+        """The factor of the precision with a ridge of one unit, and the diagonal of its inverse."""
+        from scipy.linalg import cholesky, lapack
+
+        precision = self.products.copy(order="F")
+        precision[np.diag_indices(len(self.pool))] += self.one_unit
+        factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+        inverse = lapack.dtrtri(factor, lower=1)[0]  # type: ignore[attr-defined]
+        return factor, np.square(np.tril(inverse)).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

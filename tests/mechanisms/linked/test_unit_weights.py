@@ -21,7 +21,7 @@ def errors() -> UnitErrors:
     answers = generator.standard_normal((40, 8)) * 3
     factor = np.linalg.cholesky(answers @ answers.T + 0.02 * np.eye(40))
     moved, left = 0.3 * generator.standard_normal(40), 0.2 * generator.random(40)
-    return UnitErrors(pool, UNITS, 1.2, factor, moved, left, unseen=2.0)
+    return UnitErrors(pool, UNITS, 1.2, factor, moved, left, 2.0, answers @ answers.T, 1.0)
 
 
 def test_totals_vary_as_far_as_they_may_be_off(errors: UnitErrors) -> None:
@@ -49,7 +49,7 @@ def test_a_unit_that_no_answer_is_about_varies_more(errors: UnitErrors) -> None:
 
 
 def test_errors_that_move_no_weight_below_the_least_keep_their_size() -> None:
-    small = UnitErrors(np.arange(5), 5, 1.0, 100 * np.eye(5), np.zeros(5), np.zeros(5), unseen=0.0)
+    small = UnitErrors(np.arange(5), 5, 1.0, 100 * np.eye(5), np.zeros(5), np.zeros(5), 0.0, np.zeros((5, 5)), 1.0)
     drawn = UnitWeights.drawn(small, 50, np.random.default_rng(0))
     assert drawn.spread == 1.0
     assert drawn.weights.std() == pytest.approx(0.01, rel=0.2)
