@@ -5,12 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.selection import PaidSelection
 from pgmest.tables.domain import Clique
+
+
+@dataclass(frozen=True, eq=False)
+class TiedCounts:
+    """The counts of rows that follow from counts of the rows on which they hang, such as households of persons.
+
+    Attributes:
+        above: the error model of the rows above; its attributes are attributes of the rows below, too.
+        number: the attribute of the rows above that is their number of rows below.
+        rows: how many rows below a row above with each of these numbers has.
+        exactly: attributes of the rows below, each with some of its codes and the number of rows with one of these
+            codes that every row above has.
+    """
+
+    above: Any
+    number: str
+    rows: np.ndarray
+    exactly: tuple[tuple[str, tuple[int, ...], int], ...] = ()
+
+    def counts(self, clique: Clique) -> bool:
+        """Return whether a table of rows below is one of rows above, times their numbers."""
+        return self.number in clique and set(clique) <= set(self.above.tables.domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +54,7 @@ class KnownErrors:
             that has other causes than noise and dependence that was not measured.
         impossible: for some sets of attributes, the cells that cannot have a record, because a structural zero excludes
             them: tables of true and false.
+        tied: the counts that follow from those of another model, whose errors they have.
     """
 
     measurements: tuple[LinearMeasurement, ...]
@@ -41,3 +65,4 @@ class KnownErrors:
     bounds: Mapping[Clique, float] = field(default_factory=dict)
     relative: tuple[float, float] = (0.0, 0.0)
     impossible: Mapping[Clique, np.ndarray] = field(default_factory=dict)
+    tied: TiedCounts | None = None

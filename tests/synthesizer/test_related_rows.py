@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,13 @@ def test_numbers_of_rows_with_a_code_keep_their_intervals(fitted: Any, function:
     assert low <= np.mean(function(tables)) <= high
     assert high - low == pytest.approx(float(narrow.high - narrow.low), rel=0.05)
     assert "basis" not in made.interval(pg.HowMany("persons" if world == "homes" else "visits"))
+
+
+def test_rows_that_a_rule_asks_for_are_as_sure_as_households(fitted: Any, tmp_path: Path) -> None:
+    made, _ = fitted["homes"]
+    made.save(tmp_path / "model.npz")
+    for asked_one in (made, pg.Synthesizer.load(tmp_path / "model.npz")):
+        roles, homes = asked_one.interval("role").set_index("role"), asked_one.interval([])
+        widths = roles["high"] - roles["low"]
+        assert widths["head"] <= 1.1 * float((homes["high"] - homes["low"]).iloc[0])
+        assert widths["head"] < widths["partner"]

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from pgmest.data.dataset import Dataset
+from pgmest.data.linked_rules import CountRule
 from pgmest.inference.support.support import Support
-from pgmest.measurements.known_errors import KnownErrors
+from pgmest.measurements.known_errors import KnownErrors, TiedCounts
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.lengths import RATIO_SPREAD, ChildCounts, MeasuredLengths
@@ -45,6 +46,7 @@ class FamilyModel:
         above: the noisy tables of parents' attributes and of the number of children.
         total, total_stddev: the estimated number of families, and its standard error.
         numbers: the noisy numbers of children with a code.
+        rules: the rules about numbers of children, which are taken to hold in every family.
     """
 
     families: Families
@@ -53,6 +55,7 @@ class FamilyModel:
     total: float
     total_stddev: float
     numbers: tuple[MeasuredNumbers, ...] = ()
+    rules: tuple[CountRule, ...] = ()
 
     @property
     def layout(self) -> Layout:
@@ -109,7 +112,21 @@ class FamilyModel:
         stddev, pairs = self._stddev(weights), len(domain) > len(self.layout.child_domain)
         factor, whole = (PAIR_SPREAD, stddev / max(held, 1.0)) if pairs else (RATIO_SPREAD, 0.0)
         one, several = (math.hypot(factor * _spread(found, several=more), whole) for more in (False, True))
-        return model.knows(KnownErrors(tuple(known), stddev, records=max(held, 1.0), relative=(one, several)))
+        exactly = () if pairs else tuple(self._exactly())
+        tied = TiedCounts(error_model_of(self.parents), self.layout.number, weights, exactly)
+        facts = {"records": max(held, 1.0), "relative": (one, several), "tied": tied}
+        return model.knows(KnownErrors(tuple(known), stddev, **facts))
+
+    def _exactly(self) -> Iterator[tuple[str, tuple[int, ...], int]]:
+        """Yield attributes of a child with some of its codes, and the number of such children of every family."""
+        limits: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
+        for rule in self.rules:
+            key = f"{rule.table}.{rule.attribute}", tuple(sorted(set(rule.codes)))
+            least, most = limits.get(key, (0, self.layout.at_most))
+            limits[key] = max(least, rule.least), most if rule.most is None else min(most, rule.most)
+        for (name, codes), (least, most) in limits.items():
+            if least == most:
+                yield name, codes, least
 
     def _stddev(self, weights: np.ndarray) -> float:
         """Return the standard error of a number of children or pairs: that of the answers, or of the model's if it is

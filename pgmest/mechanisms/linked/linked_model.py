@@ -13,6 +13,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.linked_names import PAIRS
+from pgmest.data.linked_rules import CountRule
 from pgmest.errors import ArgumentError, at_least
 from pgmest.mechanisms.linked.one_code import layout_with_constants, seen_by_runs
 from pgmest.mechanisms.linked.questions import Question, check_known, table_of
@@ -79,11 +80,20 @@ class LinkedModel:
         several = [name for name, run in self.runs.items() if run.layout.at_most > 1]
         return (*self.model.order, *(f"{PAIRS}{name}" for name in several))
 
+    @cached_property
+    def _ruled(self) -> dict[str, FamilyModel]:
+        """The runs, with the rules about numbers of rows that hold in each row above."""
+        rules = [rule for rule in self.model.rules if isinstance(rule, CountRule)]
+        return {
+            name: replace(run, rules=tuple(rule for rule in rules if rule.table == name))
+            for name, run in self.runs.items()
+        }
+
     def _run_on(self, table: str) -> tuple[FamilyModel, str]:
         """Return the model of the run on a table, and whether it is about its parents, children or pairs of them."""
-        if table in self.runs:
-            return self.runs[table], "children"
-        for name, run in self.runs.items():
+        if table in self._ruled:
+            return self._ruled[table], "children"
+        for name, run in self._ruled.items():
             if table == f"{PAIRS}{name}" and table in self.counted:
                 return run, "pairs"
             if run.layout.names[0] == table:

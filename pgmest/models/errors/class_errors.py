@@ -17,6 +17,7 @@ from scipy.linalg import null_space, solve_triangular
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from pgmest.measurements.known_errors import TiedCounts
 from pgmest.models.errors.code_errors import CodeErrors
 from pgmest.models.errors.error_model import Drawing, ErrorModel
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
@@ -199,6 +200,10 @@ class ClassErrorModel(ErrorModel):
                     found = sums_by(found, self.labels[name], self.tables.domain[name], axis + 1)
             drawing.errors[clique] = found
         return drawing.errors[clique]
+
+    def _tied(self, clique: Clique) -> TiedCounts | None:
+        """Return the counts that follow from those of the rows above; None where codes are reduced to classes."""
+        return None if self.labels.keys() & set(clique) else super()._tied(clique)
 
     def about(self, clique: Clique) -> list[TableAnswer]:
         """Return what the answers say about a table over classes."""

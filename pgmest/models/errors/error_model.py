@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.measurements.known_errors import KnownErrors
+from pgmest.measurements.known_errors import KnownErrors, TiedCounts
 from pgmest.models.errors.code_errors import CodeErrors
 from pgmest.models.errors.exact_sums import is_read, known_sums, without_errors_of
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
@@ -55,6 +55,7 @@ class Drawing:
         hidden: whether they have sampling errors and dependence that was not measured, too, and not noise alone.
         over_codes: the errors over codes, where `errors` are over classes.
         plausible: the counts of attributes, without negative ones, shape (count, codes).
+        above: draws errors of a table of the rows above (`TiedCounts`).
     """
 
     count: int
@@ -64,6 +65,7 @@ class Drawing:
     hidden: bool = True
     over_codes: dict[Clique, np.ndarray] = field(default_factory=dict)
     plausible: dict[str, np.ndarray] = field(default_factory=dict)
+    above: Callable[[Clique], np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,8 @@ class ErrorModel:
     - what the errors of the attributes' shares add together, where noise is as large as the counts;
     - errors in proportion to the counts, if the mechanism states any.
 
-    Sums that the model knows exactly, such as invariants, have no error. Errors of a table agree with those of its
+    Counts that follow from counts of the rows above have the errors of these (`TiedCounts`). Sums that the model knows
+    exactly, such as invariants, have no error. Errors of a table agree with those of its
     margins. In a measured table, errors of margins are spread evenly, as least squares does; in others, in
     proportion to the model's table.
 
@@ -121,9 +124,11 @@ class ErrorModel:
         margin = MARGIN if self.known.records == np.inf else RECORDS_MARGIN
         return margin * self._draw(clique, self._drawing(count, np.random.default_rng(seed), hidden))
 
-    def together(self, count: int, generator: np.random.Generator) -> Callable[[Clique], np.ndarray]:
+    def together(
+        self, count: int, generator: np.random.Generator, *, hidden: bool = True
+    ) -> Callable[[Clique], np.ndarray]:
         """Return a function that draws errors of a table, as `draws`, with the same errors of its margins for all."""
-        first = self._drawing(count, generator)
+        first = self._drawing(count, generator, hidden)
         margins = first.errors
 
         def draw(clique: Clique) -> np.ndarray:
@@ -149,19 +154,25 @@ class ErrorModel:
         """Begin draws with errors of the number of records."""
         errors = self.known.total_stddev * generator.standard_normal(count)
         errors = without_errors_of(known_sums(self.facts, self.tables.domain, ()), errors)
-        return Drawing(count, generator, generator.standard_normal(count), {(): errors}, hidden)
+        signs, tied = generator.standard_normal(count), self.known.tied
+        above = None if tied is None else tied.above.together(count, generator.spawn(1)[0], hidden=hidden)
+        return Drawing(count, generator, signs, {(): errors}, hidden, above=above)
 
     def _draw(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         """Draw errors of a table, which agree with those of its margins that were drawn before."""
         if clique in drawing.errors:
             return drawing.errors[clique]
-        if len(clique) == 1:
+        tied = self._tied(clique)
+        if tied is not None and drawing.above is not None and tied.counts(clique):
+            axis = clique.index(tied.number) + 1
+            found = np.moveaxis(np.moveaxis(drawing.above(clique), axis, -1) * tied.rows, -1, axis)
+        elif len(clique) == 1:
             counts, errors = (
                 self.tables.counts(*clique),
                 self.code_errors(*clique).draws(drawing.count, drawing.generator, drawing.signs),
             )
             errors = np.where(self.tables.possible(clique), errors + self._relative(counts, drawing), 0.0)
-            found = _with_sum(errors, drawing.errors[()], counts)
+            found = self._as_above(clique, _with_sum(errors, drawing.errors[()], counts), counts, drawing)
         else:
             margins = [self._draw(clique[:axis] + clique[axis + 1 :], drawing) for axis in range(len(clique))]
             found = self._with_margins(clique, margins, drawing)
@@ -188,6 +199,36 @@ class ErrorModel:
                 share = even * _shares(evenly, axis) + (1 - even) * _shares(allowed, axis)
                 errors = errors if everywhere else np.where(possible, errors, 0.0)
                 errors = errors + np.expand_dims(wanted - sums_along(errors, axis), axis + 1) * share
+            errors = self._as_above(clique, errors, allowed, drawing)
+        return errors
+
+    def _tied(self, clique: Clique) -> TiedCounts | None:
+        """Return the counts that follow from those of the rows above, if they are known over the codes of a table."""
+        return self.known.tied
+
+    def _as_above(self, clique: Clique, errors: np.ndarray, counts: np.ndarray, drawing: Drawing) -> np.ndarray:
+        """Return drawn errors in which the rows that every row above has are as many as these.
+
+        The rows that no rule is about take the difference, so that sums of all rows stay the same. All change in
+        proportion to the counts.
+        """
+        tied = self._tied(clique)
+        if tied is None or drawing.above is None:
+            return errors
+        for axis, name in enumerate(clique):
+            rest = clique[:axis] + clique[axis + 1 :]
+            rules = [rule for rule in tied.exactly if rule[0] == name]
+            if not rules or not set(rest) <= set(tied.above.tables.domain):
+                continue
+            errors, free = np.moveaxis(errors, axis + 1, -1), np.ones(counts.shape[axis], dtype=bool)
+            shares = np.moveaxis(counts, axis, -1) + LEAST
+            for _, codes, number in rules:
+                gap, inside = number * drawing.above(rest) - errors[..., list(codes)].sum(axis=-1), np.zeros_like(free)
+                inside[list(codes)] = True
+                errors = _shifted(errors, gap, shares * (inside & free))
+                free &= ~inside
+                errors = _shifted(errors, -gap, shares * free)
+            errors = np.moveaxis(errors, -1, axis + 1)
         return errors
 
     def _relative(self, counts: np.ndarray, drawing: Drawing) -> np.ndarray | float:
@@ -376,6 +417,12 @@ def _with_sum(errors: np.ndarray, wanted: np.ndarray, counts: np.ndarray) -> np.
     else:
         shares = sums @ errors / square
     return errors + (wanted - sums)[:, None] * shares
+
+
+def _shifted(errors: np.ndarray, gap: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return drawn errors with a gap divided along the last axis, in proportion to shares; none where all are 0."""
+    sums = shares.sum(axis=-1, keepdims=True)
+    return errors + gap[..., None] * np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
 
 
 def _shares(table: np.ndarray, axis: int) -> np.ndarray:

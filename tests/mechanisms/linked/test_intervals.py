@@ -11,6 +11,7 @@ import pytest
 
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
+from pgmest.data.linked_rules import AtLeast, AtMost, Exactly
 from pgmest.errors import ArgumentError, UnknownAttributeError
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked import family_model as module
@@ -204,6 +205,42 @@ def test_intervals_hold_for_all_levels() -> None:
                 exact = _exact(linked, table).project(clique).values
                 held[table].append(float(((low.values <= exact) & (exact <= high.values)).mean()))
     assert min(float(np.mean(shares)) for shares in held.values()) > 0.85
+
+
+RULES = (
+    Exactly("persons", "role", (0,), 1),
+    AtMost("persons", "status", (1, 2), 1),  # with the next rule, exactly one person has one of the two
+    AtLeast("persons", "status", (1, 2), 1),
+)
+
+
+def test_persons_whom_rules_tie_to_households_are_as_sure_as_these() -> None:
+    sizes = 1 + SIZES
+    linked = households(sizes, {"r": 3}, {"role": 3, "status": 4}, 5)
+    first, data = np.flatnonzero(np.r_[True, np.diff(linked.units("persons")) > 0]), linked.tables["persons"].dataset
+    role, status = (np.asarray(data.column(name)).copy() for name in ("role", "status"))
+    role, status = np.where(role == 0, 2, role), np.where((status == 1) | (status == 2), 3, status)
+    role[first], status[first] = 0, 1 + role[first] % 2
+    persons = replace(linked.tables["persons"], dataset=Dataset.from_codes([role, status], {"role": 3, "status": 4}))
+    answers = fitted(LinkedDataset({**linked.tables, "persons": persons}, RULES), 1.0)
+
+    def width(query: object, table: str, **given: int) -> np.ndarray:
+        low, high = answers.interval(query, table=table, given=given or None)
+        return high.values - low.values
+
+    of_homes, by_region = width((), "households"), width("r", "households")
+    heads = width("role", "persons")
+    assert heads[0] <= 1.1 * of_homes
+    assert heads[1] > 1.5 * of_homes
+    assert (width("r", "persons", role=0) <= 1.1 * by_region).all()
+    assert (width(("r", "role"), "persons")[:, 0] <= 1.1 * by_region).all()
+    assert width(Kron({"status": np.array([[0.0, 1, 1, 0]])}), "persons").item() <= 1.1 * of_homes
+    assert width("status", "persons")[3] > 1.1 * of_homes
+    by_size, persons_by_size = (width("number of persons", table) for table in ("households", "persons"))
+    assert (persons_by_size <= 1.1 * np.arange(6) * by_size).all()
+    no_rules = replace(answers, model=replace(answers.model, rules=()))
+    low, high = no_rules.interval("role", table="persons")
+    assert (high.values - low.values)[0] > 1.5 * of_homes  # not known without the rule
 
 
 def _dependent(seed: int) -> LinkedDataset:
