@@ -49,7 +49,9 @@ class KnownErrors:
             have the sampling error of that many records; inf for a model without records.
         selections: the marginals that a mechanism paid to compare with its models and did not choose.
         bounds: for some marginals, a bound on the l1 distance from the model's, in counts, which selections gave before
-            the model was written to a file.
+            the model was written to a file, or scores.
+        alike: whether pairs that were not measured depend as much as measured ones, within their bounds; else they
+            depend less, as others were chosen for their dependence.
         relative: for tables of one attribute, and of several, the standard error of each count relative to the count
             that has other causes than noise and dependence that was not measured.
         impossible: for some sets of attributes, the cells that cannot have a record, because a structural zero excludes
@@ -66,3 +68,4 @@ class KnownErrors:
     relative: tuple[float, float] = (0.0, 0.0)
     impossible: Mapping[Clique, np.ndarray] = field(default_factory=dict)
     tied: TiedCounts | None = None
+    alike: bool = False

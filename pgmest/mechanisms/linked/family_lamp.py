@@ -72,7 +72,8 @@ class FamilyLAMP(LAMP):
             if not curator.stopped:
                 raise
         families = self._families(rounds.linked, rng)
-        return Outcome(rounds.linked.model_of(families), {"measured_marginals": tuple(rounds.measured_marginals)})
+        model = replace(rounds.linked.model_of(families), scored=rounds.scored())
+        return Outcome(model, {"measured_marginals": tuple(rounds.measured_marginals)})
 
     def _maker(self, effort: Effort, rng: np.random.Generator) -> Maker:
         assembly = Assembly(self.layout, self.rules, self.max_megabytes)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.lengths import RATIO_SPREAD, ChildCounts, MeasuredLengths
 from pgmest.mechanisms.linked.numbers import MeasuredNumbers
 from pgmest.models.errors.drawn_intervals import error_model_of
+from pgmest.models.errors.unseen import BOUND_SHARE
 from pgmest.models.support import SupportModel
 from pgmest.queries import Kron
 from pgmest.tables.clique_vector import CliqueVector
@@ -47,6 +48,8 @@ class FamilyModel:
         total, total_stddev: the estimated number of families, and its standard error.
         numbers: the noisy numbers of children with a code.
         rules: the rules about numbers of children, which are taken to hold in every family.
+        scored: for tables that were scored and not measured, the largest likely l1 distance of their averages from the
+            model's, in families.
     """
 
     families: Families
@@ -56,6 +59,7 @@ class FamilyModel:
     total_stddev: float
     numbers: tuple[MeasuredNumbers, ...] = ()
     rules: tuple[CountRule, ...] = ()
+    scored: Mapping[Clique, float] = field(default_factory=dict)
 
     @property
     def layout(self) -> Layout:
@@ -66,7 +70,9 @@ class FamilyModel:
     def parents(self) -> SupportModel:
         """The model of the parent table, with the number of children: it counts parents."""
         model = _model(self.families.parents, self.layout.parent_domain, self.total)
-        return model.knows(KnownErrors(self.above, self.total_stddev, records=max(self.total, 1.0)))
+        bounds = self._bounds(self.layout.parent_domain, 1.0)
+        facts = {"records": max(self.total, 1.0), "bounds": bounds, "alike": True}
+        return model.knows(KnownErrors(self.above, self.total_stddev, **facts))
 
     @cached_property
     def children(self) -> SupportModel:
@@ -114,8 +120,19 @@ class FamilyModel:
         one, several = (math.hypot(factor * _spread(found, several=more), whole) for more in (False, True))
         exactly = () if pairs else tuple(self._exactly())
         tied = TiedCounts(error_model_of(self.parents), self.layout.number, weights, exactly)
-        facts = {"records": max(held, 1.0), "relative": (one, several), "tied": tied}
+        bounds = self._bounds(domain, held / max(self.total, 1.0))
+        facts = {"records": max(held, 1.0), "relative": (one, several), "tied": tied, "bounds": bounds, "alike": True}
         return model.knows(KnownErrors(tuple(known), stddev, **facts))
+
+    def _bounds(self, domain: Domain, each: float) -> dict[Clique, float]:
+        """Return bounds on the distances of tables from the model's, in counts; the scores bound what is expected.
+
+        Args:
+            domain: the attributes of the tables.
+            each: the mean number of what is counted in a family.
+        """
+        names = set(domain)
+        return {clique: each * most / BOUND_SHARE for clique, most in self.scored.items() if names.issuperset(clique)}
 
     def _exactly(self) -> Iterator[tuple[str, tuple[int, ...], int]]:
         """Yield attributes of a child with some of its codes, and the number of such children of every family."""

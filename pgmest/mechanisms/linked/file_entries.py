@@ -115,7 +115,15 @@ class RunEntry:
         total, stddev = (number(self.fields, name) for name in ("total", "total_stddev"))
         if not (0 <= total <= LARGEST_ANSWER and 0 <= stddev <= LARGEST_ANSWER):
             raise Unreadable("its number of families is no count")
-        return FamilyModel(families, lengths, above, total, stddev, numbers)
+        return FamilyModel(families, lengths, above, total, stddev, numbers, scored=self._scored())
+
+    def _scored(self) -> dict[Clique, float]:
+        """Return the largest likely distances of scored tables from the model."""
+        found = {tuple(clique): float(most) for clique, most in self.fields.get("scored", ())}
+        for clique, most in found.items():
+            if clique != self.domain.ordered(clique) or not 0 <= most <= LARGEST_ANSWER:
+                raise Unreadable(f"the distance of {clique} from the model is {most!r}, no count")
+        return found
 
     def _rows(self, take: Take, rows: int, names: Clique, absent: int) -> np.ndarray:
         """Return the codes of parents or children, which are never those of absent ones."""

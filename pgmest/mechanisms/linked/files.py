@@ -103,6 +103,7 @@ def _run_fields(run: FamilyModel, answers: list[np.ndarray]) -> dict[str, Any]:
             for one in run.lengths
         ],
         "numbers": [{"name": one.name, "stddev": float(one.stddev), "cut": float(one.cut)} for one in run.numbers],
+        **({"scored": [[list(clique), float(most)] for clique, most in run.scored.items()]} if run.scored else {}),
     }
 
 

@@ -42,6 +42,8 @@ Maker = Callable[["LinkedEvidence", Evidence], Families]
 NUMBERS_SHARE = 0.07
 """The share of the budget for the numbers of children with a code. They serve two of seven kinds of questions, and need
 less noise than all pairs of two children to answer them."""
+LIKELY = 2.0
+"""The number of standard errors above a score up to which the distance of a table is likely."""
 LEAST_FAMILIES, MOST_FAMILIES = 2_000, 20_000
 """The smallest and the largest number of families of the first model."""
 MOST_CHILDREN = 200_000
@@ -190,6 +192,14 @@ class LinkedRounds(Rounds):
         if self.pairs and self._numbered:
             self._measure_numbers()
         super().spend_all()
+
+    def scored(self) -> dict[Clique, float]:
+        """Return the largest likely distance of each table that was scored and not measured, over all its codes."""
+        found: dict[Clique, float] = {}
+        for (clique, _), (_, noisy, stddev) in self.score_history.found.items():
+            if clique not in self.level_of:  # the finest groups come last
+                found[clique] = max(noisy, 0.0) + LIKELY * stddev
+        return found
 
     @property
     def _numbered(self) -> bool:

@@ -388,7 +388,7 @@ class ErrorModel:
             SmoothShares.of(table.answer, table.answer.grouped(self.tables.expected(pair)), table.size)
             for pair, table in self._pairs.items()
         ]
-        return UnseenDependence(self.tables, deviations, sizes, known.dependence, *selected, smooth)
+        return UnseenDependence(self.tables, deviations, sizes, known.dependence, *selected, smooth, known.alike)
 
     def _errors_of_measured(self, clique: Clique) -> np.ndarray | None:
         """Draw errors of a table that was measured; return None if it was not, or if it is large."""

@@ -48,6 +48,7 @@ class UnseenDependence:
         bounds: bounds that earlier selections gave, as `selected_bounds`.
         errors: returns drawn errors of a measured table, shape (count, *shape), or None for other tables.
         smooth: what the answers about measured pairs show of the shares of smooth dependence.
+        alike: as in `KnownErrors`.
     """
 
     tables: ModelTables
@@ -58,6 +59,7 @@ class UnseenDependence:
     bounds: Mapping[Clique, float] = field(default_factory=dict)
     errors: Callable[[Clique], np.ndarray | None] = lambda _: None
     smooth: Sequence[SmoothShares] = ()
+    alike: bool = False
     _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- its size ---------------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ class UnseenDependence:
     @property
     def _were_chosen(self) -> bool:
         """True if the measured pairs were chosen for their dependence, so that other pairs depend less."""
-        return bool(self.selections or self.dependence or self.bounds)
+        return bool(self.selections or self.dependence or self.bounds) and not self.alike
 
     def _typical(self, pair: Clique) -> float:
         """Return the expected dependence of a pair, a total variation distance, beyond what other pairs say about it.

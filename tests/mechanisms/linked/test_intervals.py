@@ -17,6 +17,7 @@ from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked import family_model as module
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_model import FamilyModel, pairs_of
+from pgmest.mechanisms.linked.file_reading import load as load_linked
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.result import LinkedResult
 from pgmest.models.files import load
@@ -241,6 +242,34 @@ def test_persons_whom_rules_tie_to_households_are_as_sure_as_these() -> None:
     no_rules = replace(answers, model=replace(answers.model, rules=()))
     low, high = no_rules.interval("role", table="persons")
     assert (high.values - low.values)[0] > 1.5 * of_homes  # not known without the rule
+
+
+def test_scores_bound_the_dependence_of_tables_that_were_not_measured(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    sizes = generator.integers(1, 5, 2500)
+    owners = np.repeat(np.arange(2500), sizes)
+    age = generator.integers(20, size=len(owners))
+    work = (generator.random(len(owners)) < (age + 1) / 24).astype(int)
+    inside = {"age": age, "work": work, "wage": age // 2 + 10 * work, "role": (age + 2 * work) // 6, "sex": age % 2}
+    codes = {"r": 9, "own": 2, "area": 20}
+    outside = {name: generator.integers(size, size=2500) for name, size in codes.items()}
+    above = LinkedTable(Dataset.from_codes(list(outside.values()), codes))
+    below = Dataset.from_codes(list(inside.values()), {"age": 20, "work": 2, "wage": 20, "role": 4, "sex": 2})
+    answers = fitted(LinkedDataset({"households": above, "persons": LinkedTable(below, "households", owners, 4)}), 1.0)
+    run, columns = answers.runs["persons"], {**outside, "number of persons": sizes}
+    columns = {**inside, **{name: values[owners] for name, values in columns.items()}}
+    without, narrower = replace(answers, runs={"persons": replace(run, scored={})}), []
+    for clique in (one for one in run.scored if set(one) <= set(run.child_domain)):
+        (low, high), (least, most) = (one.interval(clique, table="persons") for one in (answers, without))
+        data = Dataset.from_codes([columns[n.split(".")[-1]] for n in clique], run.child_domain.project(clique))
+        exact = data.project(clique).values
+        assert ((low.values <= exact) & (exact <= high.values)).mean() > 0.9
+        narrower.append(float((high.values - low.values).mean() / (most.values - least.values).mean()))
+    assert len(narrower) > 5
+    assert np.mean(narrower) < 0.8
+    assert max(narrower) < 1.15
+    answers.save(tmp_path / "linked.npz")
+    assert load_linked(tmp_path / "linked.npz").runs["persons"].scored == run.scored
 
 
 def _dependent(seed: int) -> LinkedDataset:
