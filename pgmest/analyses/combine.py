@@ -40,7 +40,7 @@ from pgmest.analyses.checks import (
     too_close,
 )
 from pgmest.analyses.results import read_results
-from pgmest.analyses.rules import INDEPENDENT, RULES, multiple_imputation
+from pgmest.analyses.rules import INDEPENDENT, RULES, multiple_imputation, with_analysis
 from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.errors import ArgumentError
 
@@ -144,6 +144,7 @@ def combine(
             - (estimate, variance): numbers, arrays of one shape, series and dataframes of pandas, or dictionaries; the
               variance may be a covariance matrix;
             - the fitted result of a statsmodels model, of which `params` and `bse` are read;
+            - a `pgmest.surveys.SurveyEstimate`, with its degrees of freedom;
             - a fitted LinearRegression or LogisticRegression of scikit-learn, with `data=`: the intercept, then the
               coefficients. Fit it without a penalty (LogisticRegression(C=np.inf)), which the standard errors ignore.
             Estimates with names are put in the order of the first result's.
@@ -195,7 +196,8 @@ def combine(
         notes = [*equal, *more, *notes_of_unmeasured(tables, names)]
     elif len(parts) > 1 and not variances.any() and estimates.var(axis=0).any():
         notes = [*equal, NO_VARIANCE]
-    return _combined(estimates, variances, rule, synthetic_share, names, most, wider, notes)
+    degrees, missing = min(one.degrees for one in read), rule == TABLE_RULE and tables is None
+    return _combined(estimates, variances, rule, synthetic_share, names, most, wider, notes, degrees, missing)
 
 
 def _rule_of(rule: Any, tables: Any) -> str:
@@ -229,6 +231,8 @@ def _combined(
     most: float,
     wider: float,
     notes: list[str],
+    analysis: float,
+    missing: bool,
 ) -> Combined:
     within, m = variances.mean(axis=0), np.full(estimates.shape[1:], most)
     between = wider * estimates.var(axis=0, ddof=1) if len(estimates) > 1 else np.zeros_like(within)
@@ -252,6 +256,8 @@ def _combined(
             safe = multiple_imputation(within, between, spread, m, share)
             total, degrees = (np.where(close, one, other) for one, other in zip(safe, (total, degrees), strict=True))
             notes = [*notes, note_of_close_tables(close, rule)]
+    sampling = total if rule == "simple" else within * (share if rule == "noise_aware" else 1.0)
+    degrees = with_analysis(degrees, sampling, total, analysis, missing)
     notes = [*notes, *notes_of_tables(variances)]
     stddev = np.sqrt(total)
     return Combined(estimates.mean(axis=0), stddev, degrees, within, between, tables, rule, names, tuple(notes))

@@ -16,8 +16,8 @@ FAR, TOO_FAR = 0.1, 3.0
 """The largest distances of coefficients from those of maximum likelihood, in standard errors: without a note, and
 without an error if there is no penalty."""
 
-Fit = tuple[np.ndarray, np.ndarray, tuple[str, ...], str, str]
-"""Estimates, variances, names, the outcome, and a note on a penalty."""
+Fit = tuple[np.ndarray, np.ndarray, tuple[str, ...], str, str, float]
+"""Estimates, variances, names, the outcome, a note on a penalty, and the degrees of freedom of the variances."""
 
 
 def unidentified(result: Any) -> str:
@@ -99,7 +99,8 @@ def read_scikit_learn(model: Any, data: Any) -> Fit:
     step = np.abs(inverse @ (design.T @ (weights * residual)))
     away = float(np.max(step / np.maximum(np.sqrt(variance), 1e-9 * (1.0 + np.abs(estimate)))))
     outcome = " or ".join(map(str, model.classes_)) if logistic else ""
-    return estimate, variance, tuple(names), outcome, _note_of_distance(model, away)
+    degrees = np.inf if logistic else max(len(design) - design.shape[1], 1)
+    return estimate, variance, tuple(names), outcome, _note_of_distance(model, away), degrees
 
 
 def _note_of_distance(model: Any, away: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,7 @@ class Read:
         names: the names of the estimates, in the order of `estimate.ravel()`; () if they have none.
         target: the outcome that the estimates are about; "" if that is not known.
         note: a sentence on why the estimates are not what they seem; "" without any.
+        degrees: the degrees of freedom of the variances; inf if they are known or not stated.
     """
 
     estimate: np.ndarray
@@ -32,6 +34,7 @@ class Read:
     names: tuple[str, ...] = ()
     target: str = ""
     note: str = ""
+    degrees: float = math.inf
 
 
 def read_results(results: Sequence[Any], data: Sequence[Any] | None) -> list[Read]:
@@ -59,9 +62,13 @@ def _read(result: Any, data: Any) -> Read:
         estimate, names = _numbers(result.params, "estimate")
         errors = _numbers(result.bse, "standard error")[0]
         known = tuple(map(str, getattr(getattr(result, "model", None), "exog_names", None) or ()))
-        return _checked(Read(estimate, errors**2, names or (known if len(known) == estimate.size else ())))
+        degrees = max(float(result.df_resid), 1.0) if getattr(result, "use_t", False) else math.inf
+        names = names or (known if len(known) == estimate.size else ())
+        return _checked(Read(estimate, errors**2, names, degrees=degrees))
     if hasattr(result, "coef_") and hasattr(result, "intercept_"):  # scikit-learn
         return Read(*read_scikit_learn(result, data))
+    if hasattr(result, "stderr") and hasattr(result, "degrees"):  # a SurveyEstimate
+        return _checked(Read(result.value, result.stderr**2, degrees=result.degrees))
     if isinstance(result, tuple | list) and len(result) == 2:
         estimate, names = _numbers(result[0], "estimate")
         variance, others = _numbers(_diagonal(result[1], estimate.size), "variance")
@@ -71,8 +78,8 @@ def _read(result: Any, data: Any) -> Read:
             raise ArgumentError(f"the estimates are about {_list(names)}, and the variances about {_list(others)}.")
         return _checked(Read(estimate, variance, names or others))
     raise ArgumentError(
-        f"a result of type {type(result).__name__} is not (estimate, variance) of one shape, nor a fitted model of "
-        "statsmodels or scikit-learn."
+        f"a result of type {type(result).__name__} is not (estimate, variance) of one shape, nor a SurveyEstimate, nor "
+        "a fitted model of statsmodels or scikit-learn."
     )
 
 

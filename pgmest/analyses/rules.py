@@ -22,6 +22,8 @@ answers about one table. Their draws differ by the noise, whose variance is $B -
 adds $\bar u k / n$. At k = n the sum is B.
 
 If $B - \bar u$ is negative by chance, the variance is $\bar u k / n$ (Reiter 2002).
+
+The degrees of freedom of a rule are those for $\bar u$ known. `with_analysis` counts that $\bar u$ is an estimate.
 """
 
 from __future__ import annotations
@@ -72,6 +74,33 @@ RULES = {
 
 INDEPENDENT = ("noise_aware", "fully_synthetic")
 """The rules for tables of independent records, which subtract the sampling variance of these."""
+
+
+def with_analysis(
+    degrees: np.ndarray, sampling: np.ndarray, total: np.ndarray, analysis: float, missing: bool
+) -> np.ndarray:
+    r"""Return degrees of freedom that count those of the analysis of one table, $\nu$, too.
+
+    With missing values they are the $1 / (1 / \nu_m + 1 / \nu_o)$ of Barnard, Rubin 1999, with
+    $\nu_o = \nu (\nu + 1) / (\nu + 3) \cdot \bar u / T$. Otherwise the variance between tables is noise, independent of
+    $\bar u$, and $\nu_o = \nu (T / \bar u)^2$ (Satterthwaite 1946). The least number is 1.
+
+    Args:
+        degrees: those of the rule, $\nu_m$.
+        sampling: the part of the variance that is due to sampling, such as $\bar u$.
+        total: the variance, T.
+        analysis: $\nu$.
+        missing: whether the tables differ in values that were missing.
+    """
+    if analysis == np.inf:
+        return degrees
+    share = np.divide(np.minimum(sampling, total), total, out=np.ones(np.shape(total)), where=total > 0)
+    if missing:
+        observed = analysis * (analysis + 1.0) / (analysis + 3.0) * share
+        inverse = np.divide(1.0, observed, out=np.zeros(np.shape(total)), where=observed > 0)
+    else:
+        inverse = share**2 / analysis
+    return np.maximum(1.0 / (1.0 / degrees + inverse), 1.0)
 
 
 def _squared_ratio(total: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,9 @@ from pgmest.surveys.rake import rake
 Statistic = Callable[[np.ndarray], Any]
 """A function of the weights of all rows, shape (rows,), that returns a number or an array of numbers."""
 
+LEAST_EIGENVALUE = 1e-10
+"""The smallest eigenvalue, of the Gram matrix of replicates of length 1, that counts towards their rank."""
+
 
 @dataclass(frozen=True, eq=False)
 class SurveyEstimate:
@@ -26,19 +28,23 @@ class SurveyEstimate:
     Attributes:
         value: the statistic with the full sample's weights.
         stderr: its standard error, of the same shape.
+        degrees: the degrees of freedom of the standard error; inf for a normal distribution.
     """
 
     value: np.ndarray
     stderr: np.ndarray
+    degrees: float = math.inf
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends of a normal interval for the population's value.
+        """Return the ends of an interval for the population's value, by Student's t distribution.
 
         Raises:
             ArgumentError: `level` is not between 0 and 1.
         """
         check_level(level)
-        reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * self.stderr
+        from scipy.special import stdtrit  # imported late: schemas with weights need no SciPy
+
+        reach = stdtrit(self.degrees, 0.5 + 0.5 * level) * self.stderr
         return self.value - reach, self.value + reach
 
 
@@ -50,22 +56,27 @@ class ReplicateWeights:
 
     >>> weights = jackknife(np.full(4, 25.0))
     >>> found = weights.estimate(lambda w: np.average([1.0, 2.0, 3.0, 6.0], weights=w))
-    >>> float(found.value), round(float(found.stderr), 4)  # the textbook's s / sqrt(n)
-    (3.0, 1.0801)
+    >>> float(found.value), round(float(found.stderr), 4), found.degrees  # the textbook's s / sqrt(n), with n - 1
+    (3.0, 1.0801, 3.0)
 
     Args:
         full: the weights of the full sample, shape (rows,).
         replicates: the weights of each replicate, shape (rows, replicates), such as PWGTP1 to PWGTP80 of the ACS.
         scales: c, a number for all replicates, or one for each: 4 / 80 for the ACS (successive differences), 1 / R for
             R bootstrap replicates or balanced repeated replication.
+        degrees: the degrees of freedom of standard errors. The default is one less than the rank of the replicates with
+            a scale above 0, which is the number of sampled units less that of strata, or the number of replicates less
+            one if there are fewer of them. Surveys that round their weights state this number in their documentation.
 
     Raises:
-        ShapeError, DataError, ArgumentError: the weights have other shapes, are not valid, or a scale is negative.
+        ShapeError, DataError, ArgumentError: the weights have other shapes, are not valid, a scale is negative, or
+            `degrees` is not positive.
     """
 
     full: np.ndarray
     replicates: np.ndarray
     scales: Any
+    degrees: Any = None
 
     def __post_init__(self) -> None:
         full = as_weights(self.full, len(self.full))
@@ -81,6 +92,8 @@ class ReplicateWeights:
             raise ArgumentError.of(
                 "scales", self.scales, f"a number of at least 0, or one for each of {replicates.shape[1]} replicates"
             )
+        degrees = _degrees(replicates, scales, self.degrees)
+        object.__setattr__(self, "degrees", degrees)
         object.__setattr__(self, "full", full)
         object.__setattr__(self, "replicates", read_only(replicates))
         object.__setattr__(self, "scales", read_only(np.broadcast_to(scales, replicates.shape[1:])))
@@ -111,7 +124,8 @@ class ReplicateWeights:
         """
         value = np.asarray(statistic(self.full), dtype=np.float64)
         others = np.stack([np.asarray(statistic(column), dtype=np.float64) for column in self.replicates.T], axis=-1)
-        return SurveyEstimate(value, np.sqrt(((others - value[..., None]) ** 2) @ self.scales))
+        stderr = np.sqrt(((others - value[..., None]) ** 2) @ self.scales)
+        return SurveyEstimate(value, stderr, self.degrees)
 
 
 def jackknife(
@@ -140,7 +154,8 @@ def jackknife(
         replicates[same, unit] *= count[own] / (count[own] - 1)
         replicates[units == unit, unit] = 0.0
         scales[unit] = (count[own] - 1) / count[own] * (1.0 - shares[own])
-    return ReplicateWeights(full, replicates, scales)
+    free = float(sum(n - 1 for n, share in zip(count, shares, strict=True) if share < 1.0))
+    return ReplicateWeights(full, replicates, scales, max(free, 1.0))
 
 
 def bootstrap(
@@ -165,12 +180,14 @@ def bootstrap(
     full, units, stratum, _ = _design(weights, clusters, strata)
     generator = np.random.default_rng(seed)
     factors = np.zeros((len(stratum), replicates))
-    for own in range(int(stratum.max()) + 1):
+    strata_count = int(stratum.max()) + 1
+    for own in range(strata_count):
         members = np.flatnonzero(stratum == own)
         n = len(members)
         drawn = generator.multinomial(n - 1, np.full(n, 1.0 / n), size=replicates).T
         factors[members] = drawn * (n / (n - 1))
-    return ReplicateWeights(full, full[:, None] * factors[units], 1.0 / replicates)
+    degrees = float(min(len(stratum) - strata_count, replicates - 1))
+    return ReplicateWeights(full, full[:, None] * factors[units], 1.0 / replicates, degrees)
 
 
 def _design(weights: Any, clusters: Any, strata: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Any]]:
@@ -193,6 +210,23 @@ def _design(weights: Any, clusters: Any, strata: Any) -> tuple[np.ndarray, np.nd
             f"such as {labels[lonely[0]]!r}: combine it with another stratum."
         )
     return full, units.reshape(-1), stratum, labels
+
+
+def _degrees(replicates: np.ndarray, scales: np.ndarray, given: Any) -> float:
+    """Return the degrees of freedom of standard errors: those given, or one less than the rank of the replicates.
+
+    Raises:
+        ArgumentError: the given number is not positive.
+    """
+    if given is None:
+        gram = replicates.T @ replicates
+        counts = np.flatnonzero((np.diag(gram) > 0.0) & (scales > 0.0))
+        lengths = np.sqrt(np.diag(gram)[counts])
+        values = np.linalg.eigvalsh(gram[np.ix_(counts, counts)] / np.outer(lengths, lengths))
+        return float(max(np.sum(values > LEAST_EIGENVALUE) - 1, 1))
+    if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not given > 0.0:
+        raise ArgumentError.of("degrees", given, "a positive number, or None for the rank of the replicates less one")
+    return float(given)
 
 
 def _numbered(name: str, given: Any, rows: int) -> tuple[np.ndarray, list[Any]]:

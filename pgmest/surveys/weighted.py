@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -152,7 +151,9 @@ class WeightedTable:
             about: "table" for the weighted counts of the sample, whose ends are those of the noise and of the bins of
                 weights; or "population" for what the sample estimates: the sampling variance is added.
             design_effect: the factor by which the design makes sampling variances larger (clusters) or smaller
-                (strata) than independent draws with these weights, from public knowledge of the survey.
+                (strata) than independent draws with these weights, from public knowledge of the survey. Sampling
+                errors have Student's t distribution: its degrees of freedom are Kish's number of records over
+                `design_effect`, less one.
             options: as for `pgmest.interval`, such as `kind="noise"`.
 
         Raises:
@@ -164,16 +165,25 @@ class WeightedTable:
         if isinstance(design_effect, bool) or not 0.0 < design_effect < math.inf:
             raise ArgumentError.of("design_effect", design_effect, "a positive number, 1 for independent draws")
         found = interval(self.model, self.weight.query(self.model.domain, self.attributes), level=level, **options)
-        middle, variance = self.totals, self.range_stderr.values**2
+        from scipy.special import stdtrit  # imported late: schemas with weights need no SciPy
+
+        middle = self.totals
+        reach = (stdtrit(math.inf, 0.5 + 0.5 * level) * self.range_stderr.values) ** 2
         if about == "population":
-            variance = variance + design_effect * self.sampling_stderr.values**2
-        reach = NormalDist().inv_cdf(0.5 + 0.5 * level) ** 2 * variance
+            quantile = stdtrit(self._degrees(design_effect), 0.5 + 0.5 * level)
+            reach = reach + design_effect * (quantile * self.sampling_stderr.values) ** 2
         low, high = (self._without_weight(end).values for end in found)
         below, above = np.maximum(middle.values - low, 0.0), np.maximum(high - middle.values, 0.0)
         least = np.maximum(middle.values - np.sqrt(below**2 + reach), 0.0)
         most = middle.values + np.sqrt(above**2 + reach)
         ends = Factor(middle.domain, least), Factor(middle.domain, most)
         return Interval(*ends, level, found.kind, about, found.basis)
+
+    def _degrees(self, design_effect: float) -> float:
+        """Return the degrees of freedom of sampling errors: the effective number of draws less one, at least 1."""
+        whole = float(self.model.answer(self.weight.query(self.model.domain, ())).values.sum())
+        squares = float(self.model.answer(self.weight.squared(self.model.domain, ())).values.sum())
+        return max(whole**2 / (squares * design_effect) - 1.0, 1.0) if squares > 0.0 else 1.0
 
     def _answer(self, query: Kron) -> Factor:
         return self._without_weight(self.model.answer(query))

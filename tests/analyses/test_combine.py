@@ -13,6 +13,7 @@ import pgmest as pg
 from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.errors import ArgumentError
 from pgmest.inference import combine
+from pgmest.surveys import SurveyEstimate, jackknife
 
 TRIALS, TABLES = 1000, 10
 
@@ -36,6 +37,34 @@ class TestFormulas:
         assert float(found.stddev) == pytest.approx(np.sqrt(variance))
         assert float(found.degrees) == pytest.approx(max(degrees, 1.0))
         assert found.tables == 3
+
+    @pytest.mark.parametrize("units", [4, 41])
+    def test_degrees_of_the_analyses_count(self, units) -> None:
+        """Barnard and Rubin's for missing values; the least of the tables' own, if nothing is between them."""
+        results = [SurveyEstimate(np.array(q), np.array(np.sqrt(u)), units - 1.0) for q, u in self.RESULTS]
+        found = combine(results, rule="multiple_imputation")
+        plain = combine(self.RESULTS, rule="multiple_imputation")
+        observed = (units - 1) * units / (units + 2) * 2 / (2 + 16 / 3)
+        assert float(found.stddev) == pytest.approx(float(plain.stddev))
+        assert float(found.degrees) == pytest.approx(max(1 / (1 / float(plain.degrees) + 1 / observed), 1))
+        assert float(combine(results, rule="simple").degrees) == pytest.approx(units - 1)
+        assert float(combine(results, rule="fully_synthetic").degrees) < units - 1
+        noise = combine(results, rule="noise_aware")  # sampling is 2 of 16 / 3
+        assert float(noise.degrees) == pytest.approx(1 / (1 / 2 + (2 / (16 / 3)) ** 2 / (units - 1)))
+
+    def test_estimates_of_few_clusters_with_imputed_values_hold(self) -> None:
+        """Five clusters of four members, a quarter of them imputed from their cluster, 20 times."""
+        rng, held, clusters = np.random.default_rng(0), 0, np.repeat(np.arange(5), 4)
+        for _ in range(300):
+            y = rng.normal(size=5)[clusters] + rng.normal(size=20)
+            sampled, results = jackknife(np.ones(20), clusters=clusters), []
+            for _ in range(20):
+                filled = y.reshape(5, 4).copy()
+                filled[:, 3] = filled[:, :3].mean(axis=1) + np.sqrt(4 / 3) * rng.normal(size=5)
+                results.append(sampled.estimate(lambda w, v=filled: np.average(v.ravel(), weights=w)))
+            low, high = combine(results, rule="multiple_imputation").interval()
+            held += bool(low < 0 < high)
+        assert held / 300 > 0.92
 
     def test_tables_with_weights_know_how_far_draws_are_apart(self) -> None:
         tables = SampledTables(range(3), weight="weight", spread=5.0)

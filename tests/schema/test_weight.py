@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t
 
 import pgmest as pg
 from pgmest.errors import SchemaError
@@ -236,6 +237,10 @@ def test_weighted_tables_are_those_of_the_records():
     w, y = table["w"].to_numpy(float), (table["sex"] == "f").to_numpy(float)
     p = w @ y / w.sum()
     assert found.sampling_stderr.values[0] == pytest.approx(np.sqrt(np.sum(w**2 * (y - p) ** 2)), rel=5e-3)
+    plain = pg.surveys.WeightAttribute("w", known.weight.attribute.values, np.zeros(model.domain["w"]))
+    ends, size = plain.table(model, "sex").interval(design_effect=50.0, kind="noise"), w.sum() ** 2 / (w @ w)
+    reach = t.ppf(0.975, size / 50 - 1) * np.sqrt(50.0) * found.sampling_stderr.values  # about six effective draws
+    assert np.allclose(ends.high.values - found.totals.values, reach, rtol=0.03)
     for attributes, error in (("w", pg.errors.QueryError), ("x", pg.errors.UnknownAttributeError)):
         with pytest.raises(error):
             known.weight.attribute.table(model, attributes)

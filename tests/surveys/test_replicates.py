@@ -1,5 +1,6 @@
 """Replicate weights: closed forms, and coverage of a known population."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def test_jackknife_of_a_mean_and_a_total_are_the_textbooks():
     found = jackknife(np.full(6, 10.0), sampled=0.1).estimate(lambda w: w @ values)
     assert found.stderr == pytest.approx(60 * values.std(ddof=1) / np.sqrt(6) * np.sqrt(0.9))
     low, high = found.interval(0.9)
-    assert (high - low) / 2 == pytest.approx(1.6448536 * found.stderr)
+    assert (high - low) / 2 == pytest.approx(2.0150484 * found.stderr)  # Student's t with 5 degrees of freedom
 
 
 def test_strata_and_clusters():
@@ -48,6 +49,45 @@ def test_given_replicates_and_arrays_of_statistics():
     found = ReplicateWeights(full, several, 4 / 80).estimate(lambda w: values @ w)
     expected = np.sqrt(4 / 80 * ((values @ several - (values @ full)[:, None]) ** 2).sum(axis=1))
     assert np.allclose(found.stderr, expected)
+
+
+def test_degrees_of_freedom_are_sampled_units_less_strata():
+    """Six clusters in two strata have four, however the replicates are made; fewer replicates have one less of them."""
+    clusters, strata = np.repeat(np.arange(6), 4), np.repeat([0, 0, 0, 1, 1, 1], 4)
+    weights = np.random.default_rng(0).uniform(1, 9, 24)
+    made = jackknife(weights, clusters=clusters, strata=strata)
+    given = ReplicateWeights(made.full, made.replicates, made.scales)
+    drawn = bootstrap(weights, clusters=clusters, strata=strata)
+    assert (made.degrees, given.degrees, drawn.degrees) == (4, 4, 4)
+    assert ReplicateWeights(drawn.full, drawn.replicates, 1 / 200).degrees == 4
+    assert bootstrap(weights, clusters=clusters, strata=strata, replicates=3).degrees == 2
+    assert ReplicateWeights(made.full, made.replicates, made.scales, degrees=3).estimate(np.sum).degrees == 3
+    frame = pd.DataFrame({"sex": np.tile(["f", "m"], 12)})
+    assert made.raked(frame, {"sex": {"f": 50, "m": 60}}).degrees == 4
+    whole = jackknife(weights, clusters=clusters, strata=strata, sampled={0: 1.0, 1: 0.0})  # all of a stratum: no error
+    assert whole.degrees == ReplicateWeights(whole.full, whole.replicates, whole.scales).degrees == 2
+
+
+def test_degrees_of_freedom_of_half_samples_and_successive_differences():
+    signs = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])  # Hadamard's matrix of order 4
+    halves = np.repeat(np.stack([1 + signs[1:], 1 - signs[1:]], axis=1).reshape(6, 4), 5, axis=0)  # 3 strata, 6 units
+    assert ReplicateWeights(np.ones(30), halves, 1 / 4).degrees == 3
+    factors = np.random.default_rng(1).choice([0.3, 1.0, 1.7], (5_000, 80))
+    assert ReplicateWeights(np.ones(5_000), factors, 4 / 80).degrees == 79
+
+
+@pytest.mark.parametrize("make", [jackknife, functools.partial(bootstrap, replicates=60)])
+@pytest.mark.parametrize(("units", "strata"), [(3, 1), (6, 1), (6, 3)])
+def test_intervals_of_few_clusters_hold(make, units, strata):
+    rng = np.random.default_rng(units)
+    clusters = np.repeat(np.arange(units), 4)
+    where = clusters % strata
+    held = 0
+    for _ in range(600):
+        y = rng.normal(0, 1, units)[clusters] + rng.normal(0, 1, 4 * units)
+        low, high = make(np.ones(4 * units), clusters=clusters, strata=where).estimate(mean_of(y)).interval()
+        held += low < 0 < high
+    assert held / 600 > 0.92
 
 
 def test_raked_replicates_have_less_variance_and_intervals_hold():
@@ -96,6 +136,9 @@ def test_mistakes():
     for scales in (-1.0, [1.0, 2.0, 3.0], np.inf):
         with pytest.raises(ArgumentError):
             ReplicateWeights(np.ones(2), np.ones((2, 2)), scales)
+    for degrees in (0, -1.0, "many", True, np.nan):
+        with pytest.raises(ArgumentError, match="degrees"):
+            ReplicateWeights(np.ones(2), np.ones((2, 2)), 1.0, degrees=degrees)
     frame = pd.DataFrame({"sex": ["f", "m", "m"]})
     with pytest.raises(ControlError, match=r"replicate 0: .*combine categories until every replicate"):
         jackknife(np.ones(3)).raked(frame, {"sex": {"f": 1, "m": 2}})
