@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,7 @@ class KnownErrors:
             depend less, as others were chosen for their dependence.
         relative: for tables of one attribute, and of several, the standard error of each count relative to the count
             that has other causes than noise and dependence that was not measured.
+        strong: the pairs of attributes that may depend far more than others, such as those of a household and a person.
         impossible: for some sets of attributes, the cells that cannot have a record, because a structural zero excludes
             them: tables of true and false.
         tied: the counts that follow from those of another model, whose errors they have.
@@ -66,6 +67,7 @@ class KnownErrors:
     selections: tuple[PaidSelection, ...] = ()
     bounds: Mapping[Clique, float] = field(default_factory=dict)
     relative: tuple[float, float] = (0.0, 0.0)
+    strong: Collection[Clique] = ()
     impossible: Mapping[Clique, np.ndarray] = field(default_factory=dict)
     tied: TiedCounts | None = None
     alike: bool = False

@@ -131,6 +131,10 @@ class Layout:
         """Return whether a clique has attributes of the parent only, and of the number of children."""
         return all(self.kind(name) in (PARENT, NUMBER) for name in clique)
 
+    def joins(self, clique: Clique) -> bool:
+        """Return whether a table is of an attribute of a parent, other than the number of children, and of a child."""
+        return {self.kind(name) for name in clique} in ({PARENT, MEMBER}, {PARENT, OTHER})
+
     def is_across(self, clique: Clique) -> bool:
         """Return whether a clique has attributes of another child."""
         return any(self.kind(name) == OTHER for name in clique)

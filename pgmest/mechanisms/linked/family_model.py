@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -121,8 +122,9 @@ class FamilyModel:
         exactly = () if pairs else tuple(self._exactly())
         tied = TiedCounts(error_model_of(self.parents), self.layout.number, weights, exactly)
         bounds = self._bounds(domain, held / max(self.total, 1.0))
+        strong = [pair for pair in combinations(domain, 2) if self.layout.joins(pair)]
         facts = {"records": max(held, 1.0), "relative": (one, several), "tied": tied, "bounds": bounds, "alike": True}
-        return model.knows(KnownErrors(tuple(known), stddev, **facts))
+        return model.knows(KnownErrors(tuple(known), stddev, strong=strong, **facts))
 
     def _bounds(self, domain: Domain, each: float) -> dict[Clique, float]:
         """Return bounds on the distances of tables from the model's, in counts; the scores bound what is expected.

@@ -102,6 +102,8 @@ class MeasuredLengths:
         whole = float(lengths.sum())
         usual = float(counts.sum()) / whole if whole > 0 and counts.any() else 1.0
         ratio = (counts + USUAL * usual) / (lengths + USUAL)
+        if families.layout.joins(self.clique) and not self.averaged:
+            ratio *= self._alike(families, whole / max(scale, 1e-9))
         found = counts + ratio * (values - lengths)
         spread = math.sqrt(float((lengths * np.square(ratio / usual - 1)).sum()) / max(whole, 1e-9))
         if len(self.clique) == 1 and len(sides[0]) == shape[0]:
@@ -113,6 +115,20 @@ class MeasuredLengths:
             noise *= math.sqrt(2)  # both orders of a pair have the same error
         query = grouping_query(self.clique, sides, [False] * len(sides))
         return ChildCounts(LinearMeasurement(found.ravel(), self.clique, noise, query), spread)
+
+    def _alike(self, families: Families, whole: float) -> float:
+        """Return by how much larger the ratio of counts to lengths is if the children of a family are more alike.
+
+        Families of the model are made as if children were hardly alike where noise is large. The factor is the middle
+        between 1 and that of families whose children are all alike.
+
+        Args:
+            families: the families of the model.
+            whole: the sum of their lengths.
+        """
+        sizes = families.sizes[families.sizes > 0].astype(np.float64)
+        alike = float((sizes / np.maximum(self.cut, sizes)).sum())
+        return 1 + max(whole / alike - 1, 0.0) / 2 if alike > 0 else 1.0
 
     def mirrored(self, layout: Layout) -> MeasuredLengths:
         """Return the answers about attributes of two children with the two children exchanged."""

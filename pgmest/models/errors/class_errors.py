@@ -226,7 +226,8 @@ class ClassErrorModel(ErrorModel):
             answer = best_answer(self.about(clique))
             table = None if answer is None else MeasuredTable.of(answer, self.tables)
             before = None if table is None else learned_weights([table.mixture], USUAL_WEIGHTS)
-            self._larger[clique] = None if table is None or before is None else table.compared(before)
+            compared = None if table is None or before is None else table.compared(before, clique in self.known.strong)
+            self._larger[clique] = compared
         return self._larger[clique]
 
     @cached_property

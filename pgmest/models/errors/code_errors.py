@@ -20,6 +20,8 @@ WIDE = 2.0
 """The standard deviation of the prior of a count, in counts: wide, as it matters for codes counted together only."""
 ALIKE = 0.8
 """The correlation of what shrinkage loses in the counts of neighboring codes, which are often alike."""
+LEAST_WEIGHT = 1e-6
+"""The least weight of a code in an answer, relative to the largest one, for which the answer's noise counts."""
 KNOWN = 1e-3
 """The standard error of a known number of records, in standard deviations of the answers' noise."""
 
@@ -217,9 +219,10 @@ def _combined(
 
     The counts are in standard deviations of their prior, in which no eigenvalue of the precision is below 1.
     """
-    least = _least_noise(answers, len(counts))
+    noise = _noise_of_codes(answers, len(counts))
+    least = float(noise.min())
     error = max(total_stddev, KNOWN * least)
-    spread = WIDE * np.maximum(counts, least)
+    spread = WIDE * np.maximum(counts, noise)
     precision = np.eye(len(counts)) + np.outer(spread, spread) / error**2
     sums = counts / spread + spread * (total / error**2)
     for answer in answers:
@@ -232,14 +235,22 @@ def _combined(
     return spread * (root @ (root @ sums)), spread[:, None] * root
 
 
-def _least_noise(answers: Sequence[TableAnswer], codes: int) -> float:
-    """Return the least noise of answers about single codes; without any, the largest noise.
+def _noise_of_codes(answers: Sequence[TableAnswer], codes: int) -> np.ndarray:
+    """Return the least noise, in counts, of answers about each code; without any, the largest noise.
 
     Answers about fewer groups may be exact. If they are no more precise than `KNOWN` of this, precisions of all answers
     have sums without large rounding errors.
     """
-    about_codes = [answer.stddev for answer in answers if answer.sides[0].groups == codes]
-    return min(about_codes, default=max(answer.stddev for answer in answers))
+    largest = max(answer.stddev / float(_weights(answer).max()) for answer in answers)
+    about_codes = [answer.stddev / _weights(answer) for answer in answers if answer.sides[0].groups == codes]
+    return np.min(about_codes, axis=0) if about_codes else np.full(codes, largest)
+
+
+def _weights(answer: TableAnswer) -> np.ndarray:
+    """Return the largest weight of each group in the rows of an answer."""
+    (side,) = answer.sides
+    found = np.ones(side.groups) if side.matrix is None else np.abs(side.matrix).max(axis=0)
+    return np.maximum(found, LEAST_WEIGHT * float(found.max()))
 
 
 def _root(roots: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -307,7 +318,8 @@ def _by_class(values: np.ndarray, stddev: np.ndarray, members: np.ndarray) -> tu
 def _standard(answer: TableAnswer, least: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return the matrix of an answer over codes, and its values, in deviations of the noise, or at least `least`."""
     (side,) = answer.sides
-    matrix, stddev = np.eye(side.groups) if side.matrix is None else side.matrix, max(answer.stddev, least)
+    matrix = np.eye(side.groups) if side.matrix is None else side.matrix
+    stddev = max(answer.stddev, least * float(_weights(answer).max()))
     return matrix[:, side.labels] / stddev, answer.values / stddev
 
 
@@ -318,9 +330,14 @@ def _stddev(root: np.ndarray) -> np.ndarray:
 
 def _independent(answers: Sequence[TableAnswer], counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:
     """Return the mean of the answers about single codes, and its standard deviation; the model's counts without any."""
-    whole = [answer for answer in answers if answer.sides[0].matrix is None and answer.sides[0].groups == len(counts)]
-    if not whole:
+    size = len(counts)
+    sums, precision = np.zeros(size), np.zeros(size)
+    for answer in answers:
+        (side,) = answer.sides
+        weights = np.ones(side.groups) if side.matrix is None else np.diag(side.matrix)
+        if len(weights) == side.groups == size and (side.matrix is None or np.count_nonzero(side.matrix) == size):
+            sums += (weights * answer.values)[side.labels] / answer.stddev**2
+            precision += np.square(weights[side.labels] / answer.stddev)
+    if not precision.all():
         return counts, np.maximum(counts, 1.0), None
-    weights = np.array([answer.stddev**-2 for answer in whole])
-    values = weights @ np.stack([answer.values[answer.sides[0].labels] for answer in whole]) / weights.sum()
-    return values, np.full(len(counts), 1 / math.sqrt(weights.sum())), None
+    return sums / precision, 1 / np.sqrt(precision), None

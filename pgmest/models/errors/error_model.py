@@ -359,7 +359,7 @@ class ErrorModel:
                 found[pair] = MeasuredTable.of(answer, self.tables)
         mixtures = [table.mixture for table in found.values()]
         before = learned_weights(mixtures, USUAL_WEIGHTS)
-        return {pair: table.compared(before) for pair, table in found.items()}
+        return {pair: table.compared(before, pair in self.known.strong) for pair, table in found.items()}
 
     def measured(self, clique: Clique) -> ComparedTable | None:
         """Return the measured table of two attributes or more; None if it was not measured."""

@@ -25,6 +25,9 @@ deviation of its logarithm."""
 _USUAL: np.ndarray = np.exp(-0.5 * (np.log(np.maximum(PRIOR_DISTANCES, 1e-9) / USUAL) / USUAL_SPREAD) ** 2)
 USUAL_WEIGHTS: np.ndarray = _USUAL / _USUAL.sum()
 """The prior weights of the priors of `PriorMixture`."""
+LARGER, STRONG = 0.5, 0.2
+"""The share of the posterior weights of distances, from the largest on, that counts: of all tables, and of those that
+may depend far more than others."""
 LIKELY = 1e-3
 """Priors with less weight than this share of the largest one are left out."""
 LEAST = 1e-300
@@ -61,14 +64,19 @@ class MeasuredTable:
         mixture = PriorMixture.of(expected + off, expected, stddev, free)
         return cls(answer, expected, off, model, stddev, mixture)
 
-    def compared(self, before: np.ndarray) -> ComparedTable:
-        """Return the errors of the model's deviations, given the prior weights of `mixture`."""
-        mean, variance = self._moments(larger_half(self.mixture.weights(before)))
+    def compared(self, before: np.ndarray, strong: bool = False) -> ComparedTable:
+        """Return the errors of the model's deviations.
+
+        Args:
+            before: the prior weights of `mixture`.
+            strong: whether the table may depend far more than others.
+        """
+        mean, variance = self._moments(largest(self.mixture.weights(before), STRONG if strong else LARGER))
         kept = self._kept()
         squares = variance + np.square(mean - self.model)
         lost = np.sqrt(np.maximum(squares - np.square(kept * self.stddev), 0.0))
         directions = SmoothDirections.of(self.expected, self.off - self.model) if self.off.ndim == 2 else None
-        return ComparedTable(self.answer, mean, np.sqrt(variance), kept, lost, directions)
+        return ComparedTable(self.answer, mean, np.sqrt(variance), kept, lost, directions, strong)
 
     def _kept(self) -> np.ndarray:
         """Return the share of the answers' deviations that the model keeps, by least squares for each kind of cell."""
@@ -114,6 +122,8 @@ class ComparedTable:
         kept: the share of the noise that is in the model's deviations.
         lost: the standard deviation of the rest of the model's errors.
         directions: what the answers say about the sums of its smooth parts, for a table of two attributes.
+        strong: whether the table may depend far more than others: then all of `lost` is drawn, also in small tables, of
+            which most is in the margins otherwise.
     """
 
     answer: TableAnswer
@@ -122,6 +132,7 @@ class ComparedTable:
     kept: np.ndarray
     lost: np.ndarray
     directions: SmoothDirections | None = None
+    strong: bool = False
 
     @property
     def size(self) -> float:
@@ -140,6 +151,7 @@ class ComparedTable:
         noise = centered(self.answer.noise(len(field), generator))
         top = np.abs(field).max(axis=0)
         field = np.divide(field, top, out=np.zeros_like(field), where=top > LEAST)  # squares of tiny counts underflow
+        field = centered(field) if self.strong else field
         stddev = np.sqrt(np.mean(np.square(field), axis=0))
         kept, lost = centered(self.kept * noise), centered(self.lost / np.maximum(stddev, LEAST) * field)
         return kept + (lost if self.directions is None else self.directions.limited(lost, kept, noise))
@@ -188,15 +200,15 @@ class SmoothDirections:
         return self.read[0].T @ tables @ self.read[1]
 
 
-def larger_half(weights: np.ndarray) -> np.ndarray:
-    """Return the weights of priors, given that the distance from the expected table is above its median.
+def largest(weights: np.ndarray, share: float) -> np.ndarray:
+    """Return the weights of priors, given that the distance from the expected table is in this upper share.
 
     Where noise leaves the distance unknown, tables of strong dependence are then covered, too.
     """
     order = np.argsort(-PRIOR_DISTANCES, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]
     found = np.empty_like(weights)
-    found[order] = np.clip(0.5 - before, 0.0, weights[order])
+    found[order] = np.clip(share - before, 0.0, weights[order])
     return found / found.sum()
 
 

@@ -20,6 +20,7 @@ from pgmest.mechanisms.linked.family_model import FamilyModel, pairs_of
 from pgmest.mechanisms.linked.file_reading import load as load_linked
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.result import LinkedResult
+from pgmest.mechanisms.linked.trees import family_table
 from pgmest.models.files import load
 from pgmest.queries import Kron, prefix
 from tests.mechanisms.linked.examples import households, random_families, random_table
@@ -113,6 +114,43 @@ def test_lengths_without_noise_say_the_true_counts_of_children(averaged: bool) -
         whole = np.zeros(shape)
         whole[tuple(slice(size) for size in counts.shape)] = counts
         assert np.allclose(values, whole.ravel())
+
+
+def test_lengths_of_children_who_are_alike_are_not_read_as_a_weaker_dependence() -> None:
+    """Children of a family are all alike and follow its region; those of the model are independent."""
+    generator = np.random.default_rng(0)
+    sizes = generator.integers(1, 5, size=2000)
+    made = households(sizes, {"r": 3}, {"age": 3}, 4, seed=1)
+    region = np.asarray(made.tables["households"].dataset.column("r"))
+    layout = family_table(made, "persons").layout
+    parents, owners = np.column_stack([region, sizes]), np.repeat(np.arange(2000), sizes)
+    alike = Families(layout, parents, region[owners][:, None])
+    model = Families(layout, parents, generator.integers(3, size=len(owners))[:, None])
+    clique, groups = ("households.r", "persons.age"), (np.arange(3), np.arange(4))
+    answer = MeasuredLengths(clique, groups, alike.tables(clique, groups)[0], 1.0, False)
+    found = answer.counts(model, [region[owners], model.children[:, 0]], 1.0).measurement.values.reshape(3, 3)
+    true = np.diag(np.bincount(region[owners], minlength=3))
+    apart = np.eye(3) / 3 - (1 - np.eye(3)) / 6  # what cells of like codes have more than others
+    assert 0.85 < (found * apart).sum() / (true * apart).sum() < 1.05
+
+
+def test_pairs_of_a_household_and_a_person_may_depend_far_more_than_others(result: LinkedResult) -> None:
+    strong = set(result.model_of("persons").known_errors.strong)
+    assert strong == set(itertools.product(["households.r", "households.code"], ["persons.age", "persons.code"]))
+
+
+def test_a_table_that_the_fit_takes_for_empty_has_the_errors_of_its_noise() -> None:
+    sizes = np.zeros(300, dtype=np.int64)
+    sizes[:10] = 1
+    linked, empty = households(sizes, {"r": 2}, {"age": 2}, 5), 0
+    true = np.bincount(np.asarray(linked.tables["persons"].dataset.column("age")), minlength=2)
+    for seed in range(8):
+        answers = fitted(linked, 0.4, seed)
+        low, high = answers.interval("age")
+        empty += answers.model_of("persons").total == 0
+        assert ((low.values <= true) & (true <= high.values)).all()
+        assert high.values.min() > 50
+    assert empty
 
 
 @pytest.mark.parametrize("averaged", [False, True])

@@ -4,7 +4,7 @@ import pytest
 import pgmest as pg
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.models.errors.error_model import ErrorModel
-from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, larger_half
+from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, largest
 from pgmest.models.errors.mixture import PRIOR_DISTANCES
 
 DOMAIN = pg.Domain({"a": 8, "b": 9, "c": 5})
@@ -43,6 +43,31 @@ def test_strong_dependence_that_noise_hides_is_covered(stddev):
     assert 0.88 <= np.mean(shares) <= 0.995
 
 
+STRONG_TABLES = [
+    (np.full((3, 3), 30.0) + np.diag([450.0, 530.0, 600.0]), 240.0),
+    (np.array([[500.0, 100.0], [150.0, 450.0]]), 120.0),
+    (np.full((4, 4), 100.0) + np.diag([200.0] * 4), 150.0),
+]
+
+
+@pytest.mark.parametrize(("table", "stddev"), STRONG_TABLES)
+def test_a_model_without_the_dependence_of_a_strong_table_covers_it(table, stddev):
+    """The noise of the answers is so large that the model keeps nothing of them."""
+    domain, held, widths = pg.Domain({"a": len(table), "b": len(table)}), [], []
+    for seed in range(25):
+        values = table + np.random.default_rng(seed).normal(0, stddev, table.shape)
+        margins = [pg.LinearMeasurement(table.sum(1), "a", 1.0), pg.LinearMeasurement(table.sum(0), "b", 1.0)]
+        answers = (*margins, pg.LinearMeasurement(values, ("a", "b"), stddev))
+        for strong in ((), (("a", "b"),)):
+            model = pg.estimate(margins, domain, total=table.sum()).knows(KnownErrors(answers, 1.0, strong=strong))
+            low, high = pg.interval(model, ("a", "b"), kind="errors")
+            held.append(np.mean((low.values <= table) & (table <= high.values)))
+            widths.append(np.mean(high.values - low.values))
+    assert np.mean(held[1::2]) >= 0.93
+    assert np.mean(held[::2]) < 0.93
+    assert np.mean(widths[1::2]) < 1.5 * np.mean(widths[::2])
+
+
 def test_triples_are_covered_where_dependence_grows_with_the_number_of_attributes():
     shares = []
     for seed in range(6):
@@ -63,13 +88,14 @@ def test_a_model_that_does_not_shrink_keeps_all_noise():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_larger_half_has_half_of_the_weight_and_the_largest_distances(seed):
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_share_of_the_weight_is_that_of_the_largest_distances(seed, share):
     weights = USUAL_WEIGHTS * np.random.default_rng(seed).gamma(0.3, size=USUAL_WEIGHTS.shape)
-    half = larger_half(weights / weights.sum()) / 2
-    left = weights / weights.sum() - half
-    assert half.sum() == pytest.approx(0.5)
-    assert min(half.min(), left.min()) >= -1e-12
-    assert PRIOR_DISTANCES[half > 1e-12].min() >= PRIOR_DISTANCES[left > 1e-12].max()
+    part = share * largest(weights / weights.sum(), share)
+    left = weights / weights.sum() - part
+    assert part.sum() == pytest.approx(share)
+    assert min(part.min(), left.min()) >= -1e-12
+    assert PRIOR_DISTANCES[part > 1e-12].min() >= PRIOR_DISTANCES[left > 1e-12].max()
 
 
 def test_sums_over_many_rare_codes_whose_noise_is_clipped_at_zero_are_covered():
