@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmest.cli.command import say
 from pgmest.cli.streams import write_text
 from pgmest.models.intervals import Interval
 from pgmest.tables.factor import Factor
@@ -119,11 +120,21 @@ def as_csv(answers: Iterable[Shown], rounded: bool = False) -> str:
     return stream.getvalue()
 
 
-def write_answers(answers: Iterable[Shown], in_json: bool, path: str | None) -> None:
-    """Write answers as CSV or JSON to a file, with all digits; or to standard output, where CSV has rounded numbers."""
-    write_text(as_json(answers) if in_json else as_csv(answers, rounded=path in (None, "-")), path)
+def write_answers(answers: Iterable[Shown], in_json: bool, path: str | None, rows_counted: str) -> None:
+    """Write answers as CSV or JSON to a file, with all digits; or to standard output, where CSV has rounded numbers.
+
+    Args:
+        answers: the answers.
+        in_json: whether to write JSON.
+        path: the file.
+        rows_counted: the sentence on the rows that are counted: in each answer of JSON, else on standard error.
+    """
+    write_text(as_json(answers, rows_counted) if in_json else as_csv(answers, rounded=path in (None, "-")), path)
+    if rows_counted and not in_json:
+        say(rows_counted)
 
 
-def as_json(answers: Iterable[Shown]) -> str:
-    """Return a JSON list of the answers."""
-    return json.dumps([answer.to_json() for answer in answers]) + "\n"
+def as_json(answers: Iterable[Shown], rows_counted: str = "") -> str:
+    """Return a JSON list of the answers, each with the sentence on the rows that are counted."""
+    noted = {"rows_counted": rows_counted} if rows_counted else {}
+    return json.dumps([answer.to_json() | noted for answer in answers]) + "\n"

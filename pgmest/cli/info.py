@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
 from pgmest.cli.command import Add, Command, show
@@ -43,18 +43,28 @@ def _run(options: argparse.Namespace) -> None:
 
 def _model(path: str, as_json: bool) -> None:
     import pgmest as pg
-    from pgmest.mechanisms.linked import LinkedModel
 
     model = pg.load(path)
+    _shown_model(model, as_json)
+    if model.rows_counted and not as_json:
+        show(f"\n{model.rows_counted}")
+
+
+def _shown_model(model: Any, as_json: bool) -> None:
+    """Show a model, without the rows that it counts."""
+    import pgmest as pg
+    from pgmest.mechanisms.linked import LinkedModel
+
+    counted = {"rows_counted": model.rows_counted} if model.rows_counted else {}
     if isinstance(model, LinkedModel):
         _linked_model(model, as_json)
     elif not isinstance(model, pg.Model):  # a distribution over public records has no tree
-        facts = {"total": model.total, "domain": dict(model.domain), **level_facts(model.domain)}
+        facts = {"total": model.total, "domain": dict(model.domain), **level_facts(model.domain), **counted}
         show(json.dumps(facts, indent=1) if as_json else model)
         if not as_json:
             _show_levels(model.domain)
     elif as_json:
-        show(json.dumps(model_facts(model), indent=1))
+        show(json.dumps(model_facts(model) | counted, indent=1))
     else:
         show(f"{model.total:,.1f} records, {len(model.domain)} attributes: {_sizes_text(model.domain)}")
         _show_levels(model.domain)
@@ -75,7 +85,8 @@ def _linked_model(model: LinkedModel, as_json: bool) -> None:
     facts = {name: (model.model_of(name).total, model.domain_of(name)) for name in model.counted}
     if as_json:
         counted = {name: {"total": total, "domain": dict(domain)} for name, (total, domain) in facts.items()}
-        show(json.dumps({"counted": counted, "privacy": model.about.get("privacy")}, indent=1))
+        facts = {"counted": counted, "rows_counted": model.rows_counted, "privacy": model.about.get("privacy")}
+        show(json.dumps(facts, indent=1))
         return
     show(f"linked tables: {model.model!r}")
     for name, (total, domain) in facts.items():

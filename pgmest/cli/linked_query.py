@@ -162,7 +162,7 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
             _explain(error, fit, text, table)
             raise
         answers.append(LinkedAnswer.of(frame, options.measure, options.level, intervals))
-    write_answers(answers, options.json, options.out)
+    write_answers(answers, options.json, options.out, model.rows_counted)
 
 
 def _largest(options: argparse.Namespace) -> list[int | None]:

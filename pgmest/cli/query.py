@@ -143,7 +143,7 @@ def _query(options: argparse.Namespace) -> None:
             if schema is not None or (not options.codes and domain.names_levels((name,)))
         }
         answers.append(Answer(table, labels, _ends(whole, domain, table.domain.attributes, weights, options), evidence))
-    write_answers(answers, options.json, options.out)
+    write_answers(answers, options.json, options.out, whole.rows_counted)
     for answer in answers:
         if answer.evidence in HOW:
             about = dict.fromkeys((*answer.table.domain, *given))

@@ -42,6 +42,7 @@ from pgmest.mechanisms.result import OwnerOnly, Result
 from pgmest.mechanisms.run_arguments import check_run, generators, rules_of, shown
 from pgmest.mechanisms.stated_budget import check_accounting, stated_budget
 from pgmest.mechanisms.unnamed import with_unnamed
+from pgmest.models.base import ModelBase
 from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, ApproxDP, Epsilon, Rho
 from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
@@ -49,6 +50,7 @@ from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.journal import Journal
 from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace, neighbors_of
+from pgmest.privacy.statement import limit_of_person, rows_counted
 from pgmest.privacy.unprotected import Invariant, check_names
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Workload, as_workload
@@ -258,7 +260,11 @@ class Mechanism(ABC):
             ended = prepared.run(curator, time_limit, silent=progress is False)
             if not (curator.stopped or ended.stop.timed_out):
                 curator.end()
-        return prepared.result(ended, OwnerOnly(time.perf_counter() - start))
+        result = prepared.result(ended, OwnerOnly(time.perf_counter() - start))
+        if data.unit_column is not None and isinstance(result.model, ModelBase):
+            limit = limit_of_person(data.records_per_person or 1, data.unit_column)
+            result.model.describe(rows_counted=rows_counted(limit))
+        return result
 
     def _prepared(self, data: Dataset, workload: Any, seed: Any, drafting: Drafting | None) -> PreparedRun:
         """Return a run with checked arguments; nothing is paid. The data can raise the neighboring relation."""

@@ -53,7 +53,8 @@ class ModelBase(ABC):
     def about(self) -> Mapping[str, Any]:
         """The public facts about the model's origin, kept in its file as JSON.
 
-        These are "schema" and "privacy", if any, and "evidence": the codes on which the model was conditioned.
+        These are "schema" and "privacy", if any; "rows_counted", a sentence on the rows that are counted, if a limit
+        leaves others out; and "evidence": the codes on which the model was conditioned.
         """
         return self.__dict__.get("_about", {})
 
@@ -70,6 +71,12 @@ class ModelBase(ABC):
         """Return this model with the facts about another one of the same attributes."""
         self.describe(**other.about)
         return self
+
+    @property
+    def rows_counted(self) -> str:
+        """A sentence on the rows that are counted, if a limit of the schema leaves others out; otherwise empty."""
+        noted = self.about.get("rows_counted", "")
+        return noted if isinstance(noted, str) else ""  # a file may hold anything
 
     @property
     def evidence(self) -> Mapping[str, int]:

@@ -13,6 +13,7 @@ again (`Refittable`). The methods of models call this function.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -77,6 +78,20 @@ def interval(
             "auto" a function of a model that reads more than its marginals, answers and total.
         QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
     """
+    own = _model_of(model)
+    return replace(_ends(own, query, clique, given, level, kind, about), rows_counted=own.rows_counted)
+
+
+def _ends(
+    model: Any,
+    query: Any,
+    clique: Iterable[str] | str | None,
+    given: Mapping[str, int] | None,
+    level: float,
+    kind: Kind,
+    about: About,
+) -> Interval:
+    """Return the ends of an answer; arguments and errors as for `interval`."""
     # scipy.optimize and scipy.stats, which these modules load, take a second: `import pgmest` must not wait for them.
     from pgmest.models.bounds.bounds import bounds_of
     from pgmest.models.errors.drawn_intervals import drawn_answers
@@ -84,7 +99,6 @@ def interval(
     from pgmest.models.table_query import on_attributes
     from pgmest.models.uncertainty import uncertainty_of
 
-    model = _model_of(model)
     check_given(given)
     if clique is not None and not isinstance(clique, Iterable):
         raise ArgumentError.of("clique", clique, "attributes: write level=, kind= and about= with their names")

@@ -39,6 +39,8 @@ class Interval:
             - "model": the structure of a model; the interval does not cover dependence that the model lacks.
             - "tables": all compatible tables.
             - "replicates": repetitions of the noise.
+        rows_counted: a sentence on the rows that are counted, if a limit of the schema leaves others out: these are in
+            no interval.
     """
 
     low: Factor
@@ -47,6 +49,7 @@ class Interval:
     kind: str
     about: str = "table"
     basis: str = "model"
+    rows_counted: str = ""
 
     def __iter__(self) -> Iterator[Factor]:
         return iter((self.low, self.high))

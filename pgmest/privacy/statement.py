@@ -52,6 +52,7 @@ class PrivacyStatement:
         mu: the promise as Gaussian differential privacy, if the ledger was kept in it and no epsilon was requested.
         person: the column that tells persons apart, if further rows of a person were left out.
         protected: the unit of linked tables in words, such as a household with its persons; None for a single table.
+        limits: the largest numbers of rows that are counted, in words (`rows_counted`); "" without any.
         unprotected: the tables that are published exactly, about which nothing is promised.
     """
 
@@ -70,6 +71,7 @@ class PrivacyStatement:
     mu: float | None = None
     person: str | None = None
     protected: str | None = None
+    limits: str = ""
     unprotected: tuple[Unprotected, ...] = ()
 
     @classmethod
@@ -116,6 +118,7 @@ class PrivacyStatement:
             budget.mu if isinstance(budget, GDP) and epsilon is None else None,
             person,
             protected,
+            "" if person is None or neighbors is None else limit_of_person(neighbors.records, person),
             ledger.unprotected,
         )
 
@@ -152,6 +155,11 @@ class PrivacyStatement:
         if self.replaced:
             return f"{who}, replaced by another; the number of records is public"
         return f"{who}, in the table or not; the number of records is protected"
+
+    @property
+    def rows_counted(self) -> str:
+        """The rows that counts and errors are of, in words; empty if all rows are counted."""
+        return rows_counted(self.limits)
 
     @property
     def meaning(self) -> str:
@@ -202,6 +210,8 @@ class PrivacyStatement:
             *(("not protected", str(one)) for one in self.unprotected),
             ("mechanism", self.mechanism),
         ]
+        if self.limits:
+            found.append(("counts", self.rows_counted))
         if self.schema is not None:
             found.append(("schema", self.schema + (" (a draft)" if self.drafted else "")))
         return [*found, ("made", f"{self.made}, pgmest {self.version}")]
@@ -219,6 +229,7 @@ class PrivacyStatement:
             "records_per_person": self.records,
             **({} if self.person is None else {"person": self.person}),
             **({} if self.protected is None else {"protected": self.protected}),
+            **({"rows_counted": self.rows_counted} if self.limits else {}),
             **({"unprotected": [one.to_json() for one in self.unprotected]} if self.unprotected else {}),
             "neighbors": "replace" if self.replaced else "add or remove",
             "mechanism": self.mechanism,
@@ -232,6 +243,28 @@ class PrivacyStatement:
         lines = [f"{name:{width}}  {value}" for name, value in self.rows()]
         said = self.caveats or (self.meaning,)
         return "\n".join([*lines, *said, *([self.exposure] if self.exposure else [])])
+
+
+def limit_of_person(records: int, person: str) -> str:
+    """Return the largest number of rows of a person that are counted, in words."""
+    return f"at most {plural(records, 'row')} with one value of '{person}'"
+
+
+def rows_counted(limits: str) -> str:
+    """Return the sentence that the rows a schema leaves out are in no count and in no error; "" without limits.
+
+    How many they are is private and not paid for, so that the sentence holds the limits alone.
+
+    Args:
+        limits: the largest numbers of rows that are counted, in words.
+    """
+    if not limits:
+        return ""
+    return (
+        f"Counts and their errors are of the rows that are counted: {limits}. Rows beyond that, and rows that belong "
+        "to nobody, are left out: how many is in no interval, and not known from the release; `pgmest check` tells the "
+        "owner."
+    )
 
 
 def _own_terms(ledger: Statement) -> tuple[float | None, float | None]:

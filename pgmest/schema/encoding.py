@@ -21,6 +21,7 @@ from pgmest.errors import DataError
 from pgmest.schema.bins import bin_expression
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn, domain_of
+from pgmest.schema.dropped_rows import DroppedRows
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.engine_frames import kept_apart, within_limits
 from pgmest.schema.grid import Grid
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
 
 NOTICED = 0.01
-"""The share of rows without a value from which on a warning says that they count as another value."""
+"""The share of rows without a value, or left out, from which on a warning says so."""
 
 
 def encode(
@@ -106,11 +107,25 @@ def _dataset(
     whole = codes_of_pieces(columns, pieces, gather)
     if unit:
         keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]
+        _warn(DroppedRows.of_counts(unit, *persons.counted()))
         rows = persons.kept(keys, unit.at_most, key)
         whole = [column[rows] for column in whole]
     at_most, person = (unit.at_most, unit.column) if unit else (None, None)
     bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": person}
     return Dataset.from_codes(whole, domain_of(columns), trusted=True, coding=coding, **bounded)
+
+
+def _warn(found: DroppedRows) -> None:
+    """Warn if the unit of the schema leaves out more than a few rows."""
+    if found.left_out >= NOTICED * found.rows > 0:
+        lost = [(found.beyond, f"beyond at_most: {found.unit.at_most} for a value of '{found.unit.column}'")]
+        lost += [(found.nobody, f"without a value of '{found.unit.column}'")]
+        warnings.warn(
+            f"rows are left out: {', '.join(why for number, why in lost if number)}. `check` counts them. This warning "
+            "depends on the records: it is for the owner of the table only.",
+            ReadingWarning,
+            stacklevel=5,
+        )
 
 
 def codes_of_pieces(
@@ -178,7 +193,9 @@ def _lazy_dataset(
     if unit is None:
         return LazyDataset.of_lazy(frame.select(*coded), domain_of(columns), coding=coding)
     names = [column.name for column in columns]
-    held = bounded(frame.select(*coded, unit.column), unit.column, names, unit.at_most, key)
+    coded_frame = frame.select(*coded, unit.column)
+    held = bounded(coded_frame, unit.column, names, unit.at_most, key)
+    _warn(DroppedRows.in_engine(unit, coded_frame))
     bounded_by: dict[str, Any] = {"records_per_person": unit.at_most, "unit_column": unit.column}
     return LazyDataset.of_lazy(held, domain_of(columns), coding=coding, **bounded_by)
 

@@ -177,7 +177,7 @@ class WeightedTable:
         least = np.maximum(middle.values - np.sqrt(below**2 + reach), 0.0)
         most = middle.values + np.sqrt(above**2 + reach)
         ends = Factor(middle.domain, least), Factor(middle.domain, most)
-        return Interval(*ends, level, found.kind, about, found.basis)
+        return Interval(*ends, level, found.kind, about, found.basis, found.rows_counted)
 
     def _degrees(self, design_effect: float) -> float:
         """Return the degrees of freedom of sampling errors: the effective number of draws less one, at least 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmest import Dataset
+from pgmest.data.frames import ReadingWarning
 from pgmest.errors import ArgumentError, DataError, SchemaError
 from pgmest.schema import Schema
 from pgmest.schema.unit import bounded
 
+pytestmark = pytest.mark.filterwarnings("ignore:rows are left out")
 KEY = bytes(range(16))
 COLUMNS = {"x": {"type": "integer", "min": 0, "max": 9}, "s": {"type": "categorical", "values": ["a"], "other": "b"}}
 
@@ -43,6 +46,19 @@ ENGINES = {
     "polars lazy": lambda table: table.lazy(),
     "duckdb": in_duckdb,
 }
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "file"])
+def test_a_warning_says_which_rows_are_left_out(engine, tmp_path):
+    rows = frame([("a", 1, "a")] * 6 + [("b", 1, "a")] * 3 + [(None, 1, "a")])
+    table = ENGINES[engine](rows) if engine in ENGINES else tmp_path / "rows.csv"
+    if engine == "file":
+        rows.write_csv(table)
+    with pytest.warns(ReadingWarning, match="left out: beyond at_most: 2 for a value of 'id', without a"):
+        schema(2).encode(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schema(6).encode(frame([("a", 1, "a")] * 6))
 
 
 def counted(table, at_most: int = 2, key: bytes = KEY) -> Counter:

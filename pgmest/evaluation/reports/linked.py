@@ -126,6 +126,7 @@ def statement_of(result: Any, schema: LinkedSchema) -> PrivacyStatement:
         date.today().isoformat(),
         __version__,
         protected=schema.protection,
+        limits=getattr(result, "limits", ""),
     )
 
 

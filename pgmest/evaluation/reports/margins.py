@@ -136,6 +136,7 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
             "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "
             "another no more than the measured tables suggest. A stronger dependence would not be seen here."
         ),
+        *([paragraph(model.rows_counted)] if getattr(model, "rows_counted", "") else []),
         table(("table", *COLUMNS, "mostly noise under", "based on"), rows, ("based on",)),
     ]
     pairs = len(model.domain) * (len(model.domain) - 1) // 2

@@ -18,6 +18,7 @@ from pgmest.errors import ArgumentError, at_least
 from pgmest.mechanisms.linked.one_code import layout_with_constants, seen_by_runs
 from pgmest.mechanisms.linked.questions import Question, check_known, table_of
 from pgmest.models.one_code import with_constants
+from pgmest.privacy.statement import rows_counted
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.linked.family_model import FamilyModel
@@ -62,7 +63,21 @@ class LinkedModel:
         run, kind = self._run_on(table)
         if table not in self._models:
             self._models[table] = with_constants(getattr(run, kind), self.domain_of(table))
-        return self._models[table]
+        model = self._models[table]
+        model.describe(rows_counted=self.rows_counted)
+        return model
+
+    @property
+    def limits(self) -> str:
+        """The largest numbers of rows that are counted, in words."""
+        runs = self.runs.items()
+        limits = [f"at most {run.layout.at_most} of '{name}' for each of '{run.layout.names[0]}'" for name, run in runs]
+        return "; ".join(limits)
+
+    @property
+    def rows_counted(self) -> str:
+        """A sentence on the rows that are counted: those beyond a limit are in no interval."""
+        return rows_counted(self.limits)
 
     def domain_of(self, table: str) -> Domain:
         """Return the attributes of the model of a table.
@@ -188,7 +203,8 @@ class LinkedModel:
         """
         from pgmest.mechanisms.linked.unit_answers import unit_answers
 
-        return unit_answers(self.unit_errors, values, among, level, counted=counted)
+        answers = unit_answers(self.unit_errors, values, among, level, counted=counted)
+        return replace(answers, rows_counted=self.rows_counted)
 
     def unit_weights(self, m: int, *, seed: int | np.random.Generator | None = None) -> UnitWeights:
         """Return sets of weights of the units of `model`, whose statistics vary as much as these may be off.

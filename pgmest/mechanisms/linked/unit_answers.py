@@ -30,6 +30,7 @@ class UnitAnswers:
         level: the probability that an interval contains the truth.
         basis: the evidence behind each answer, as of `Interval`: "measured" if the noisy answers determine it;
             "dependence" if it follows from how the synthetic units combine what was measured.
+        rows_counted: a sentence on the rows that are counted: those beyond a limit are in no interval.
     """
 
     values: np.ndarray
@@ -37,6 +38,7 @@ class UnitAnswers:
     high: np.ndarray
     level: float
     basis: np.ndarray
+    rows_counted: str = ""
 
 
 def unit_answers(errors: UnitErrors, values: Any, among: Any, level: float, *, counted: bool = False) -> UnitAnswers:

@@ -22,7 +22,7 @@ from pgmest.schema.encoding import NOTICED, codes_of_pieces
 from pgmest.schema.grid import Grid
 from pgmest.schema.keyed_hash import checked_key, text_hashes
 from pgmest.schema.linked.keys import KeyColumn, KeySpace
-from pgmest.schema.linked.linking import BEYOND, FATES, FOLLOWED, LinkedRows, TableRows, link_rows
+from pgmest.schema.linked.linking import FATES, LinkedRows, TableRows, link_rows
 from pgmest.schema.numerals import real_numbers
 
 if TYPE_CHECKING:
@@ -200,10 +200,10 @@ def _wanted(part: TableSchema, codes: list[np.ndarray]) -> list[tuple[np.ndarray
 
 
 def _warn(found: Mapping[str, LinkedRows]) -> None:
-    """Warn if more than a few rows of a table could not be joined."""
+    """Warn if more than a few rows of a table are left out."""
     for name, one in found.items():
         lost = np.bincount(one.fates, minlength=len(FATES))
-        reasons = [fate for fate in range(1, len(FATES)) if fate not in (BEYOND, FOLLOWED) and lost[fate]]
+        reasons = [fate for fate in range(1, len(FATES)) if lost[fate]]
         if sum(lost[fate] for fate in reasons) >= NOTICED * len(one.fates) > 0:
             said = ", ".join(FATES[fate] for fate in reasons)
             warnings.warn(

@@ -114,6 +114,22 @@ def test_rows_that_do_not_fit_are_left_out_with_a_warning(survey, frames):
     assert linked.take([0, 1, 2]) == survey.encode(frames)
 
 
+def test_rows_beyond_at_most_and_what_hangs_on_them_are_left_out_with_a_warning():
+    columns = "columns: {a: {type: categorical, values: [x], outside: clip}}"
+    schema = LinkedSchema.parse(
+        f"tables:\n  top: {{key: k}}\n  mid: {{parent: top, key: k, at_most: 2, {columns}}}\n"
+        f"  low: {{parent: mid, key: [k, m], at_most: 1, {columns}}}\n"
+    )
+    mid = pd.DataFrame({"k": np.repeat([1, 2], 4), "m": [1, 2, 3, 4] * 2, "a": "x"})
+    with pytest.warns(ReadingWarning) as caught:
+        schema.encode({"mid": mid, "low": mid})
+    said = [str(warning.message).split(". ")[0] for warning in caught]
+    assert said == [
+        "rows of table 'mid' are left out: beyond at_most",
+        "rows of table 'low' are left out: of a parent left out",
+    ]
+
+
 def test_nothing_is_said_of_tables_that_fit(survey, frames):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
