@@ -80,12 +80,14 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_messages() -> Iterator[None]:
-    """Print the warnings of pgmest as messages of the command, each time; those of other libraries stay as they are."""
-    shown = warnings.showwarning
+    """Print each warning of pgmest as a message of the command, once; those of other libraries stay as they are."""
+    shown, said = warnings.showwarning, set[str]()  # a table may be read more than once
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if category.__module__.startswith("pgmest."):
-            say(f"WARNING: {message}")
+            if str(message) not in said:
+                say(f"WARNING: {message}")
+            said.add(str(message))
         else:
             shown(message, category, *place, **options)
 

@@ -57,6 +57,17 @@ def test_the_owner_is_warned_and_the_release_says_what_is_counted(schema, tmp_pa
     assert not [private for private in ("60 %", "500 rows", "300 rows", "300 of") if private in released]
 
 
+def test_a_table_that_is_read_several_times_is_warned_of_once(tmp_path, capsys):
+    visits = pd.DataFrame({"pid": np.repeat(np.arange(100), 5), "age": np.arange(500) % 90})
+    visits.to_csv(tmp_path / "visits.csv", index=False)
+    (tmp_path / "schema.yaml").write_text(
+        "unit: {column: pid, at_most: 2}\ncolumns: {age: {type: integer, bounds: bought}}\n"
+    )
+    files = [str(tmp_path / name) for name in ("visits.csv", "schema.yaml", "out.csv")]
+    assert main(["synthesize", files[0], "--schema", files[1], "--out", files[2], *TRIAL]) == 0
+    assert capsys.readouterr().err.count("60 % beyond at_most") == 1
+
+
 def test_answers_of_tables_without_limits_say_nothing_more():
     data = pg.Dataset.from_codes(np.zeros((50, 1), dtype=np.int64), pg.Domain({"a": 2}))
     result = pg.mechanisms.Independent(epsilon=1.0, backend="simulation").fit(data, seed=0)
