@@ -196,12 +196,13 @@ def _calls(run: MechanismRun) -> Iterator[Row]:
 
 PARTS_OF: dict[str, tuple[Callable[[MechanismRun], Iterator[Row]], tuple[str, ...], tuple[str, ...], Any]] = {
     "calls": (_calls, tuple(CALLS), ("",), (1.0,)),
-    **{name: (_of_workload(name), TABLES, ("LAMP",), BUDGETS) for name in workloads.NAMES},
+    "pairs": (_of_workload("pairs"), TABLES, ("LAMP",), BUDGETS),
     "strongest": (_strongest, strongest.TABLES, ("LAMP",), strongest.EPSILONS),
     "public": (_public, tuple(case.name for case in public.CASES), ("LAMP",), BUDGETS),
     "trees": (_trees, TREES, ("LAMP",), BUDGETS),
     "households": (_households, LINKED, ("LinkedLAMP",), linked_coverage.EPSILONS),
     "coverage": (_coverage, tuple(PARTS), COVERED, BUDGETS),
+    **{name: (_of_workload(name), TABLES, ("LAMP",), BUDGETS) for name in workloads.NAMES if name != "pairs"},
 }
 """What measures a part, and its tables, mechanisms and budgets."""
 
