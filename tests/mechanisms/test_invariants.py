@@ -434,7 +434,7 @@ def test_a_table_is_the_same_one_only_under_the_same_coding(tmp_path):
     data = run(edges)
     run(edges)
     run(edges, sex | {"values": ["M", "F"]})  # whose codes are in no invariant
-    run(edges, table=pl.from_pandas(ages).lazy())
+    run(edges, table=pl.from_pandas(ages).lazy())  # pyright: ignore[reportArgumentType]
     ages.to_csv(tmp_path / "t.csv", index=False)
     run(edges, table=tmp_path / "t.csv")
     run(edges | {"hierarchy": {"old": {"no": [{"min": 0, "max": 59}], "yes": [{"min": 60, "max": 89}]}}})

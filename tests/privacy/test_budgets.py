@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from pgmest.errors import ArgumentError, BudgetTypeError
 from pgmest.mechanisms import LAMP
-from pgmest.privacy import GDP, ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy import GDP, ApproxDP, Epsilon, Rho
 from tests.privacy.amounts import rho
 
 AMOUNTS = st.floats(1e-9, 1e6)
@@ -34,7 +35,7 @@ def test_a_split_never_exceeds_the_whole_and_loses_almost_nothing(amount, weight
 def test_shares_never_exceed_the_whole_as_ledgers_add_them(amount, weights, equal):
     shares = [1 / len(weights)] * len(weights) if equal else [weight / sum(weights) for weight in weights]
     mechanisms = LAMP(rho=amount), LAMP(epsilon=min(amount, 100.0)), LAMP(epsilon=amount, delta=0.0)
-    divided: list[tuple[Budget, list[Budget]]] = []
+    divided: list[tuple[Any, list[Any]]] = []
     divided += [(m.with_share(1).budget(), [m.with_share(share).budget() for share in shares]) for m in mechanisms]
     for whole in (Rho(amount), GDP(amount), Epsilon(amount), ApproxDP(amount, 1e-9)):
         assert whole.share(1) == whole

@@ -134,6 +134,7 @@ def test_fuzzing_reaches_what_it_should(examples: Path) -> None:
     header, first, *rest = map(json.loads, (examples / "run.journal").read_text().splitlines())
     path = examples / "other.journal"
     write_chained(path, [header, first | {"answer": [7.0] * len(first["answer"])}, *rest])
+    path.with_name("other.journal.key").write_bytes((examples / "run.journal.key").read_bytes())
     adopt_file(path)
     assert run_with_journal(path)[0] == [7.0] * len(first["answer"])
     assert np.isfinite(pg.load(examples / "other.npz").project("age").values).all()

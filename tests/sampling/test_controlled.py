@@ -43,7 +43,7 @@ def some_facts(rng, model, truth, count, error=0.0):
         table, kind = truth.project(names).values, rng.integers(3)
         table = table + error * rng.integers(-2, 3, table.shape) / 2
         if kind == 0:
-            made.append(pg.LinearMeasurement.exact(table, names))
+            made.append(pg.LinearMeasurement.between(table, table, names))  # also negative counts, which no table has
         elif kind == 1:
             gaps = rng.random(table.shape) < 0.5
             low, high = np.where(gaps, 0.0, table), np.where(gaps, np.inf, table)
@@ -214,7 +214,10 @@ def test_what_whole_numbers_cannot_hold_is_said():
 
 @pytest.mark.parametrize("values", [[-3, 13], [1e15, 10], [0, 0], [-0.0, 10], [-1e9, -1e9]])
 def test_facts_that_no_counts_meet_leave_possible_counts(values):
-    fact = (pg.LinearMeasurement.exact(values, "a"), pg.LinearMeasurement.exact([[5, 0], [0, 5]], ("a", "b")))
+    fact = (
+        pg.LinearMeasurement.between(values, values, "a"),
+        pg.LinearMeasurement.exact([[5, 0], [0, 5]], ("a", "b")),
+    )
     model = pg.Model(pg.CliqueVector.zeros({"a": 2, "b": 2}, [("a", "b")]), 10, measurements=fact)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

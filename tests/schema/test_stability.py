@@ -422,7 +422,7 @@ class Meta(type):
     """The class of a class without a hash, a name and a comparison."""
 
     __hash__ = __eq__ = __instancecheck__ = refusing
-    __name__ = property(refusing)
+    __name__ = property(refusing)  # pyright: ignore[reportAssignmentType]
 
 
 def hostile(base: type, answer: Callable[..., Any], *arguments: Any) -> Any:

@@ -297,9 +297,9 @@ def test_scores_bound_the_dependence_of_tables_that_were_not_measured(tmp_path: 
     run, columns = answers.runs["persons"], {**outside, "number of persons": sizes}
     columns = {**inside, **{name: values[owners] for name, values in columns.items()}}
     without, narrower = replace(answers, runs={"persons": replace(run, scored={})}), []
-    for clique in (one for one in run.scored if set(one) <= set(run.child_domain)):
+    for clique in (one for one in run.scored if set(one) <= set(run.layout.child_domain)):
         (low, high), (least, most) = (one.interval(clique, table="persons") for one in (answers, without))
-        data = Dataset.from_codes([columns[n.split(".")[-1]] for n in clique], run.child_domain.project(clique))
+        data = Dataset.from_codes([columns[n.split(".")[-1]] for n in clique], run.layout.child_domain.project(clique))
         exact = data.project(clique).values
         assert ((low.values <= exact) & (exact <= high.values)).mean() > 0.9
         narrower.append(float((high.values - low.values).mean() / (most.values - least.values).mean()))
