@@ -205,7 +205,8 @@ def rehearse(
         if limit is not None and time.perf_counter() - start > limit:
             break
         facts = change.mechanism, change.domain, count, change.workload, seed, limit, min(count, most)
-        helpful.append(f"{change.text}: {_gain(change.example, _Rehearsal(*facts).plan(), plan)}")
+        with suppress(PgmestError):  # a change that the mechanism cannot make, such as of public records' attributes
+            helpful.append(f"{change.text}: {_gain(change.example, _Rehearsal(*facts).plan(), plan)}")
     return replace(plan, too_weak=weak, remedies=tuple(helpful))
 
 

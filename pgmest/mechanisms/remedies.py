@@ -11,6 +11,7 @@ from pgmest.errors import listed
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
 from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.mechanisms.transformed import Transformed
 from pgmest.privacy.noise import noise_for
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Workload, emphasized
@@ -91,15 +92,30 @@ def _stddev(mechanism: Mechanism) -> float:
 
 def _budget_for(mechanism: Mechanism, stddev: float) -> str | None:
     """Return the least budget, in words, with which the noise is at most `stddev`."""
-    name = "rho" if mechanism.epsilon is None else "epsilon"
-    low, high = math.log(getattr(mechanism, name)), math.log(MOST_BUDGET)
-    if low >= high or _stddev(replace(mechanism, **{name: MOST_BUDGET})) > stddev:
+    name, value = _stated(mechanism)
+    low, high = math.log(value), math.log(MOST_BUDGET)
+    if low >= high or _stddev(_with_budget(mechanism, name, MOST_BUDGET)) > stddev:
         return None
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        enough = _stddev(replace(mechanism, **{name: math.exp(middle)})) <= stddev
+        enough = _stddev(_with_budget(mechanism, name, math.exp(middle))) <= stddev
         low, high = (low, middle) if enough else (middle, high)
     return f"{name} {math.exp(high):.2g}"
+
+
+def _stated(mechanism: Mechanism) -> tuple[str, float]:
+    """Return the name of the parameter with the budget, "epsilon" or "rho", and its value."""
+    if isinstance(mechanism, Transformed):
+        return _stated(mechanism.inside)
+    name = "rho" if mechanism.epsilon is None else "epsilon"
+    return name, float(getattr(mechanism, name))
+
+
+def _with_budget(mechanism: Mechanism, name: str, value: float) -> Mechanism:
+    """Return the mechanism with another value of the parameter with the budget."""
+    if isinstance(mechanism, Transformed):
+        return replace(mechanism, mechanism=_with_budget(mechanism.inside, name, value))
+    return replace(mechanism, **{name: value})
 
 
 def _values_for(sizes: Sequence[int], most_cells: float) -> int | None:
@@ -123,9 +139,9 @@ def changes(
             example = passed_over[len(passed_over) // 2].clique
             marked = emphasized(domain, workload, [example])
             yield Change(f"--matters {','.join(example)} (an example)", mechanism, domain, marked, example)
-    name, factor = ("rho", 4) if mechanism.epsilon is None else ("epsilon", 2)
-    value = factor * float(getattr(mechanism, name))
-    yield Change(f"{name} {value:g}", replace(mechanism, **{name: value}), domain, workload)
+    name, value = _stated(mechanism)
+    value *= 4 if name == "rho" else 2
+    yield Change(f"{name} {value:g}", _with_budget(mechanism, name, value), domain, workload)
     count = mechanism.neighbors.records
     if count > 1:
         fewer: Any = replace(mechanism.neighbors, records=max(1, count // 2))

@@ -418,3 +418,23 @@ def test_a_terminal_that_is_closed_during_the_run_loses_no_answer(monkeypatch, i
     result = mechanism.fit(DATA, seed=0, progress=interrupt if interrupted else None)
     assert len(result.measurements) == (1 if interrupted else 3)
     assert terminal.left < 0
+
+
+def test_changes_of_a_transformed_mechanism_are_of_the_budget_inside():
+    inside = pg.mechanisms.MST(rho=0.1)
+    mechanism = pg.mechanisms.Transformed(mechanism=inside, steps=[pg.transforms.compress_rare])
+    plan = rehearse(mechanism, pg.Domain({"a": 40, "b": 3, "c": 2}), 300)
+    assert plan.remedies[0].startswith("rho 0.4: ")
+    own = rehearse(inside, pg.Domain({"a": 40, "b": 3, "c": 2}), 300)
+    assert plan.too_weak == own.too_weak
+    assert plan.too_weak[0].budget is not None
+
+
+@pytest.mark.parametrize("name", ["PMWPub", "LAMP"])
+def test_a_change_of_the_domain_is_not_rehearsed_beside_public_records_over_it(name):
+    domain = pg.Domain({"a": 40, "b": 3, "c": 2})
+    public = pg.Dataset.from_codes(np.zeros((50, 3), dtype=int), domain)
+    given: Any = {"PMWPub": {"public": public, "rounds": 2}, "LAMP": {"prior": public}}[name]
+    plan = rehearse(getattr(pg.mechanisms, name)(epsilon=1.0, **given), domain, 300)
+    assert any(text.startswith("epsilon 2: ") for text in plan.remedies)
+    assert not any("coarser" in text for text in plan.remedies)
