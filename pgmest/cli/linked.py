@@ -144,10 +144,12 @@ def synthesize_linked(options: argparse.Namespace, schema: LinkedSchema) -> None
     for name, file in files.items():
         check_rows(schema.parts[name].schema.table_file(file))
     stage("measuring")
+    if options.seed is None and options.checkpoint:
+        options.seed = 0  # a run that is repeated draws the same tables
     synthesizer.fit(
         files,
         schema,
-        seed=0 if options.seed is None and options.checkpoint else options.seed,
+        seed=options.seed,
         checkpoint=options.checkpoint,
         ledger=options.ledger,
         allow_draft=options.allow_draft,

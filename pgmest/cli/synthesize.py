@@ -225,7 +225,8 @@ def _run(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"--buy-bounds and --bought: {options.schema} has nothing to buy; see pgmest schema --help."
         )
-    seed = 0 if options.seed is None and options.checkpoint else options.seed
+    if options.seed is None and options.checkpoint:
+        options.seed = 0  # a run that is repeated draws the same table
     check_public(schema, options.allow_draft)
     written = written_table(options.out, options, schema)
     if options.ledger and (options.allow_draft or options.insecure_simulation):
@@ -246,7 +247,7 @@ def _run(options: argparse.Namespace) -> None:
                 data,
                 schema,
                 workload,
-                seed=seed,
+                seed=options.seed,
                 checkpoint=options.checkpoint,
                 ledger=options.ledger,
                 allow_draft=options.allow_draft,

@@ -218,11 +218,12 @@ def test_a_private_page_must_be_named_so(folder, tmp_path, capsys):
     assert "its name must contain 'private', such as PRIVATE-report.html" in wrong_usage(arguments, capsys)
 
 
-def test_a_checkpoint_pays_once(folder, tmp_path):
+@pytest.mark.parametrize("seed", [[], ["--seed", "3"]])
+def test_a_checkpoint_pays_once(seed, folder, tmp_path):
     arguments = ["synthesize", *paths(folder), "--rho", "1", "--mechanism", "independent"]
     arguments += ["--checkpoint", str(tmp_path / "journal")]
     for name in ("one.csv", "two.csv"):
-        assert main([*arguments, "--seed", "3", "--out", str(tmp_path / name)]) == 0
+        assert main([*arguments, *seed, "--out", str(tmp_path / name)]) == 0
     assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
 
 
