@@ -229,8 +229,10 @@ def journal_key(path: str | Path) -> bytes:
 
     Raises:
         JournalError: if the journal exists without its key, or the file of the key is no such file.
-        FileFormatError: if the file of the key cannot be read or written.
+        FileFormatError: if the path is a folder, or the file of the key cannot be read or written.
     """
+    if os.path.isdir(path):
+        raise FileFormatError.of(path, "is a folder.", "Name a file in it.")
     try:
         journal = Path(os.path.realpath(path))
         place = journal.with_name(journal.name + ".key")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import BudgetExceeded, FileFormatError, JournalError
 from pgmest.privacy import AddRemove, Curator, Epsilon, Rho
+from pgmest.privacy.journal import journal_key
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})
 
@@ -106,6 +107,13 @@ def test_a_journal_without_its_key_is_refused(tmp_path, content):
         (tmp_path / "run.key").write_text(content)
     with pytest.raises(JournalError, match=r"run\.key is (missing|not the key)"):
         ask(tmp_path / "run", 1)
+
+
+def test_a_folder_is_no_journal_and_gets_no_key(tmp_path):
+    (tmp_path / "d").mkdir()
+    with pytest.raises(FileFormatError, match="d: is a folder"):
+        journal_key(tmp_path / "d")
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
 
 def test_a_run_that_ended_asks_for_nothing_more(tmp_path):
