@@ -90,6 +90,11 @@ def test_linked_tables_that_ended_are_repeated_on_themselves_alone(children, tmp
         return mechanism.fit(data, seed=0, progress=False, checkpoint=tmp_path / "run")
 
     first, text = fit(linked), (tmp_path / "run").read_bytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EndedRunWarning)
+        with pytest.raises(EndedRunWarning) as failed:
+            fit(linked)
+    assert failed.value  # its traceback is alive, and its journal must be closed all the same
     assert again(fit, linked).model == first.model
     hung = replace(linked.tables["persons"], parent_rows=np.roll(linked.link("persons")[1], 1))
     others = [changed(linked, name) for name in linked.order]

@@ -131,6 +131,8 @@ class LinkedLAMP:
         _, choices = generators(seed)
         journal, run = self._begun(linked, checkpoint, ledger)
         try:
+            if journal is not None:
+                warn_of_ended_run(checkpoint, journal.ended)
             for child in children:
                 data = linked
                 for above in linked.path(child)[1:-1] if unit.is_root else ():
@@ -176,7 +178,6 @@ class LinkedLAMP:
             header = {"budget": amounts(budget), "neighbors": repr(relation.neighbors), "unit": relation.unit}
             header |= {"backend": self.backend, "domain": tables}
             journal = Journal(checkpoint, header, partial(linked_fingerprint, linked))
-            warn_of_ended_run(checkpoint, journal.ended)
         return journal, begin_run(journal, ledger, budget, relation, type(self).__name__)
 
     def _budgeted(self, **more: Any) -> Any:
