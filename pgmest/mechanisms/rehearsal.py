@@ -196,10 +196,9 @@ def rehearse(
     most = QUICK_RECORDS if quick else MOST_RECORDS
     items = None if workload is None else relevant_workload(domain, workload)
     plan = _Rehearsal(mechanism, domain, count, items, seed, limit, min(count, most)).plan()
+    weak, helpful = tuple(too_weak(mechanism, domain, [table.clique for table in plan.pairs], count)), []
     if quick:
-        return plan
-    weak = tuple(too_weak(mechanism, domain, [table.clique for table in plan.pairs], count))
-    helpful = []
+        return replace(plan, too_weak=weak)
     able = [table for table in plan.pairs if table.clique not in {one.clique for one in weak}]
     for change in changes(mechanism, domain, items, able) if len(plan.pairs) > 1 else ():
         if limit is not None and time.perf_counter() - start > limit:

@@ -186,6 +186,7 @@ def test_half_widths_are_those_of_intervals_and_exact_tables_have_none():
 def test_a_plan_says_what_is_lost_and_what_would_help():
     mechanism = LAMP(epsilon=1.0, neighbors=pg.privacy.AddRemove(4))
     plan = rehearse(mechanism, pg.Domain(VISITS), 4000)
+    assert rehearse(mechanism, pg.Domain(VISITS), 4000, quick=True).too_weak == plan.too_weak
     text = " ".join(str(plan).split())
     assert text.startswith("LAMP with epsilon 1 and delta 1e-09 for 4 records of a person, added or removed together")
     assert "No record was read" in text
