@@ -29,7 +29,7 @@ from pgmest.mechanisms.emphasis import emphasized_cliques
 from pgmest.mechanisms.made_up import made_up
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.notices import WeakPromiseWarning, delta_warnings, epsilon_warnings
-from pgmest.mechanisms.rehearsal_text import plan_lines
+from pgmest.mechanisms.rehearsal_text import ALL_PAID, plan_lines
 from pgmest.mechanisms.remedies import TooWeak, changes, too_weak
 from pgmest.models.error_bars import interval
 from pgmest.privacy.budgets import Budget
@@ -185,7 +185,8 @@ def rehearse(
         records: a public guess of the number of records.
         workload: the workload, as for `Mechanism.fit`.
         seed: the seed of the made-up records and of the simulated noise.
-        time_limit: the seconds after which the rehearsal measures nothing more; no remedies are rehearsed after them.
+        time_limit: the seconds after which the rehearsal measures nothing more. No remedies are rehearsed after them,
+            and a rehearsal that they ended is not compared with another.
         quick: whether to rehearse once, for a few seconds and on at most 50,000 records, and to look for no remedies.
 
     Raises:
@@ -197,7 +198,7 @@ def rehearse(
     items = None if workload is None else relevant_workload(domain, workload)
     plan = _Rehearsal(mechanism, domain, count, items, seed, limit, min(count, most)).plan()
     weak, helpful = tuple(too_weak(mechanism, domain, [table.clique for table in plan.pairs], count)), []
-    if quick:
+    if quick or plan.spent < ALL_PAID:
         return replace(plan, too_weak=weak)
     able = [table for table in plan.pairs if table.clique not in {one.clique for one in weak}]
     for change in changes(mechanism, domain, items, able) if len(plan.pairs) > 1 else ():
@@ -205,7 +206,9 @@ def rehearse(
             break
         facts = change.mechanism, change.domain, count, change.workload, seed, limit, min(count, most)
         with suppress(PgmestError):  # a change that the mechanism cannot make, such as of public records' attributes
-            helpful.append(f"{change.text}: {_gain(change.example, _Rehearsal(*facts).plan(), plan)}")
+            changed = _Rehearsal(*facts).plan()
+            if changed.spent >= ALL_PAID:
+                helpful.append(f"{change.text}: {_gain(change.example, changed, plan)}")
     return replace(plan, too_weak=weak, remedies=tuple(helpful))
 
 
