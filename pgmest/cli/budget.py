@@ -29,14 +29,15 @@ def mechanism_options(add: Add) -> None:
     """Add the options for a mechanism and its budget, which `mechanism_of` reads."""
     from pgmest.mechanisms.registry import mechanism_names
 
-    add("--mechanism", default="lamp", metavar="NAME", help=f"{', '.join(mechanism_names())} (default: lamp)")
     add("--epsilon", type=float, metavar="X", help="the budget as (epsilon, delta)-DP")
-    add("--delta", type=float, default=DEFAULT_DELTA, metavar="X", help=DELTA_HELP)
-    add("--rho", type=float, metavar="X", help="the budget as rho-zCDP, instead of epsilon and delta")
+    add("--mechanism", default="lamp", metavar="NAME", help=f"{', '.join(mechanism_names())} (default: lamp)")
+    privacy = add.to("privacy")
+    privacy("--delta", type=float, default=DEFAULT_DELTA, metavar="X", help=DELTA_HELP)
+    privacy("--rho", type=float, metavar="X", help="the budget as rho-zCDP, instead of epsilon and delta")
     help_text = "the most records of one person (default: as the unit of the schema says, else 1)"
-    add("--records-per-person", type=int, metavar="K", help=help_text)
+    privacy("--records-per-person", type=int, metavar="K", help=help_text)
     text = "a parameter of the mechanism, such as max_megabytes=200; may be repeated"
-    add("--parameter", action="append", default=[], metavar="NAME=VALUE", help=text)
+    add.to("advanced")("--parameter", action="append", default=[], metavar="NAME=VALUE", help=text)
 
 
 def question_delta(options: argparse.Namespace) -> None:

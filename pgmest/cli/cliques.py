@@ -51,18 +51,16 @@ def cliques_of_file(path: str | None) -> list[Clique]:
 
 def workload_options(add: Add, default: str) -> None:
     """Add the options that name the marginals that matter; `workload_of` reads them."""
+    matter = add.to("what matters")
     text = f"marginals that matter, such as age,sex or diagnosis@chapter,sex (default: {default})"
-    add("--workload", nargs="+", metavar="CLIQUE", help=text)
-    add("--workload-file", metavar="FILE", type=InputFile, help="the same as a JSON list of lists of attributes")
-    add("--way", type=count, metavar="K", help="all marginals of K attributes matter")
+    matter("--workload", nargs="+", metavar="CLIQUE", help=text)
+    matter("--workload-file", metavar="FILE", type=InputFile, help="the same as a JSON list of lists of attributes")
+    matter("--way", type=count, metavar="K", help="all marginals of K attributes matter")
 
 
 def matters_option(add: Add) -> None:
     """Add the option for the marginals that matter most, which `matters_of` reads."""
-    text = (
-        "a marginal that matters most, such as age,readmitted or diagnosis@chapter,sex: the budget is spent on it "
-        "first; may be repeated"
-    )
+    text = "a marginal that matters most, such as age,readmitted: the budget is spent on it first; may be repeated"
     add("--matters", action="append", default=[], metavar="CLIQUE", help=text)
 
 
@@ -72,7 +70,7 @@ def invariants_option(add: Add) -> None:
         "a table that the result has exactly and that is NOT protected, because the law demands it or it is public, "
         "such as region or region,sex; may be repeated"
     )
-    add("--invariant", action="append", default=[], metavar="CLIQUE", help=text)
+    add.to("privacy")("--invariant", action="append", default=[], metavar="CLIQUE", help=text)
 
 
 def invariants_of(options: argparse.Namespace) -> list[Clique]:

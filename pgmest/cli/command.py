@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pgmest._base.printable import printable
 
-Add = Callable[..., Any]
-"""The type of `add_argument` of a command's parser."""
+MOST_COLUMNS, COLUMNS_OF_NAMES = 110, 26
+"""The columns that a help takes at most, and those of the names of options."""
 
 EXAMPLES = """\
 from a raw table to a synthetic one:
@@ -27,10 +29,45 @@ from noisy measurements to synthetic records:
   pgmest query model.npz age,income
   pgmest sample model.npz --rows 10000 --out synthetic.csv
 
-pgmest COMMAND --help describes each command. Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
+pgmest COMMAND --help describes each command, and --help-all every option of it. Exit codes: 0 done, 1 error, 2 wrong
+usage, 130 interrupted.
 Results go to standard output or to the file named, progress and messages to standard error. The table "-" is CSV from
 standard input, or to standard output. The signal SIGTERM does what Ctrl-C does.
 """
+
+
+@dataclass(frozen=True)
+class Add:
+    """Adds options to a command's parser, as `add_argument` does, or to one of its groups.
+
+    `--help` describes the options outside groups and lists the names of the others, which `--help-all` describes.
+
+    Attributes:
+        parser: the parser of the command.
+        everything: whether to describe the options of groups, too.
+        groups: the groups by title, each with the names of its options.
+    """
+
+    parser: argparse.ArgumentParser
+    everything: bool
+    groups: dict[str, tuple[argparse._ArgumentGroup, list[str]]] = field(default_factory=dict)
+
+    def __call__(self, *names: str, **facts: Any) -> Any:
+        return self.parser.add_argument(*names, **facts)
+
+    def to(self, title: str) -> Callable[..., Any]:
+        """Return the function that adds options to a group."""
+        if title not in self.groups:
+            self.groups[title] = self.parser.add_argument_group(title), []
+        group, listed = self.groups[title]
+
+        def add(*names: str, **facts: Any) -> None:
+            listed.append(names[-1])
+            if not self.everything:
+                group.description, facts["help"] = textwrap.fill(", ".join(listed), MOST_COLUMNS), argparse.SUPPRESS
+            group.add_argument(*names, **facts)
+
+        return add
 
 
 @dataclass(frozen=True)
@@ -44,6 +81,7 @@ class Command:
         options: a function that adds the arguments to its parser.
         run: the function of the command, which may return an exit code.
         usage: the usage line, for commands with too many options for one.
+        more: explanations that only --help-all shows.
     """
 
     name: str
@@ -52,10 +90,16 @@ class Command:
     options: Callable[[Add], None]
     run: Callable[[argparse.Namespace], int | None]
     usage: str | None = None
+    more: str = ""
 
 
-def make_parser(commands: Iterable[Command]) -> argparse.ArgumentParser:
-    """Return the parser; its result has the options of the command, and the function of the command as `run`."""
+def make_parser(commands: Iterable[Command], everything: bool = False) -> argparse.ArgumentParser:
+    """Return the parser; its result has the options of the command, and the function of the command as `run`.
+
+    Args:
+        commands: the commands.
+        everything: whether the help describes the options of groups, too, as --help-all asks.
+    """
     parser = argparse.ArgumentParser(
         prog="pgmest",
         description="Private synthetic tables from raw tables; one distribution from noisy answers about marginals.",
@@ -70,12 +114,13 @@ def make_parser(commands: Iterable[Command]) -> argparse.ArgumentParser:
             command.name,
             help=command.title,
             description=command.title,
-            epilog=command.details,
+            epilog=command.details + (f"\n{command.more}" if everything and command.more else ""),
             usage=command.usage,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_formatter,
             allow_abbrev=False,
         )
-        command.options(subparser.add_argument)
+        subparser.add_argument("--help-all", action="help", help="describe all options, also those listed by name here")
+        command.options(Add(subparser, everything))
         positional = tuple(action.dest for action in subparser._actions if not action.option_strings)
         subparser.set_defaults(run=command.run, command=command.name, positional=positional)
     return parser
@@ -99,6 +144,11 @@ def count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 0")
     return int(text)
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    columns = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=COLUMNS_OF_NAMES, width=columns)
 
 
 def _version() -> str:

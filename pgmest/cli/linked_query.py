@@ -112,14 +112,15 @@ class LinkedAnswer:
 
 def linked_options(add: Add) -> None:
     """Add the options for linked tables."""
+    linked = add.to("linked tables")
     text = "count households by their number of rows of a table with these values; may be repeated"
-    add("--how-many", nargs="+", action="append", default=[], metavar=("TABLE", "NAME=VALUE"), help=text)
+    linked("--how-many", nargs="+", action="append", default=[], metavar=("TABLE", "NAME=VALUE"), help=text)
     text = "larger numbers of --how-many count as this one; one for all, or one for each --how-many, in order"
-    add("--most", type=count, action="append", default=[], metavar="N", help=text)
+    linked("--most", type=count, action="append", default=[], metavar="N", help=text)
     text = "of households with a row of a table with these values only; may be repeated"
-    add("--having", nargs="+", action="append", default=[], metavar=("TABLE", "NAME=VALUE"), help=text)
+    linked("--having", nargs="+", action="append", default=[], metavar=("TABLE", "NAME=VALUE"), help=text)
     text = "the number of whole households, their share, or a mean over them (default: %(default)s)"
-    add("--measure", choices=MEASURES, default="count", help=text)
+    linked("--measure", choices=MEASURES, default="count", help=text)
 
 
 def check_flat(options: argparse.Namespace) -> None:

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal keeps its encoding; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments)
-    options, code = make_parser(commands_of(words)).parse_args(words), 0
+    options, code = make_parser(commands_of(words), "--help-all" in words).parse_args(words), 0
     try:
         with _ended_by_sigterm(), begun(f"pgmest {options.command}"):
             check_files(options)

@@ -38,23 +38,25 @@ examples:
 
 A level of a hierarchy stands in place of its attribute: diagnosis@chapter. Values are then the labels of its groups.
 The output is CSV: a column per attribute and the count, in the order of the clique; tables are separated by an empty
-line. With --json it is a list of {{"attributes": [...], "counts": nested lists, an axis each}}. Values are codes, or
-labels if the model's file has its schema or --schema is given.
+line. Values are codes, or labels if the model's file has its schema or --schema is given. The true count is within "+-"
+of the count with a probability of --level; "low" and "high" are the ends of this interval.
+{GIVEN}"""
+
+QUERY_MORE = f"""\
+With --json the output is a list of {{"attributes": [...], "counts": nested lists, an axis each}}.
 
 If a table was not measured, or only with values merged, a line on standard error says so (in JSON "evidence" is
 "measured", "in groups" or "modeled"): its counts then rest on the structure of the model.
 
-The column "+-" is the margin of error: the true count is within this distance of the count with a probability of
---level, 95 % by default. "low" and "high" are the ends of this interval, of which none is below 0. (The standard error
-is "+-" divided by 1.96 at 95 %, 1.645 at 90 %; in JSON, "stddev", "margin", "low" and "high".) The intervals cover the
-noise, what the estimate smooths away, and dependence that was not measured, as far as the measured tables show how
-strong it may be. --interval chooses another kind: "noise" is noise only, "posterior" takes minutes, "bounds" holds
-without any assumption about dependence, "none" leaves intervals out. A model that does not know its noisy answers has
-none.
+Intervals end at 0 at the earliest. The standard error is "+-" divided by 1.96 at 95 %, 1.645 at 90 %; in JSON,
+"stddev", "margin", "low" and "high". The intervals cover the noise, what the estimate smooths away, and dependence that
+was not measured, as far as the measured tables show how strong it may be. --interval chooses another kind: "noise" is
+noise only, "posterior" takes minutes, "bounds" holds without any assumption about dependence, "none" leaves intervals
+out. A model that does not know its noisy answers has none.
 
 On standard output the margin has three significant digits, and the other numbers of its row end at the same decimal;
 the file of --out and JSON have more digits.
-{GIVEN}{CLIQUES}
+{CLIQUES}
 {HELP}"""
 
 CHOICES = (*KINDS, "none")
@@ -270,5 +272,6 @@ QUERY = Command(
     QUERY_DETAILS,
     _query_options,
     _query,
+    more=QUERY_MORE,
 )
 SAMPLE = Command("sample", "Draw synthetic records from a model.", SAMPLE_DETAILS, _sample_options, _sample)

@@ -28,17 +28,18 @@ WRITTEN_TABLE = '.csv, .tsv (or .gz of these) or .parquet; "-" for CSV'
 
 def reader_options(add: Add) -> None:
     """Add the options that say how the table is read; `reader_choices` reads them."""
+    reading = add.to("reading the table")
     text = "the delimiter of fields: a character, or tab, semicolon, pipe, space (default: tab in .tsv, else a comma)"
-    add("--delimiter", metavar="C", help=text)
-    add("--encoding", metavar="NAME", help="the encoding of a text file, such as cp1252 or utf-16 (default: utf-8)")
-    add("--sheet", metavar="NAME", help="the name or number of a workbook's sheet (default: the first)")
-    add("--skip", metavar="N", type=count, help="the number of rows above the header, such as titles (default: 0)")
+    reading("--delimiter", metavar="C", help=text)
+    reading("--encoding", metavar="NAME", help="the encoding of a text file, such as cp1252 or utf-16 (default: utf-8)")
+    reading("--sheet", metavar="NAME", help="the name or number of a workbook's sheet (default: the first)")
+    reading("--skip", metavar="N", type=count, help="the number of rows above the header, such as titles (default: 0)")
     text = "the number of rows of the header, of which the first names the columns (default: 1)"
-    add("--header", metavar="N", type=count, help=text)
+    reading("--header", metavar="N", type=count, help=text)
     text = "the table has no header: its columns are 'column 1', 'column 2', ..."
-    add("--no-header", dest="header", action="store_const", const=0, help=text)
+    reading("--no-header", dest="header", action="store_const", const=0, help=text)
     text = "leave out rows whose first value is TEXT, such as Total or 'Source:*' (repeat it for several)"
-    add("--skip-rows", metavar="TEXT", action="append", help=text)
+    reading("--skip-rows", metavar="TEXT", action="append", help=text)
 
 
 def reader_choices(options: argparse.Namespace) -> dict[str, Any]:

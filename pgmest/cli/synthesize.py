@@ -88,15 +88,19 @@ Codes and areas have levels, which --workload, `pgmest query` and `pgmest compar
   occupation: {type: categorical, values: [1111, 1112, 2120], hierarchy: {prefixes: [1, 2]}}
 """
 
-SYNTHESIZE_DETAILS = f"""\
+SYNTHESIZE_DETAILS = """\
 examples:
   pgmest synthesize people.csv --schema people.yaml --epsilon 1 --out synthetic.csv --report report.html
-  pgmest synthesize people.csv --schema people.yaml --epsilon 1 --delta 1e-9 --mechanism mst --out synthetic.csv \\
-      --model model.npz --spent spent.json --ledger people.ledger
-  pgmest synthesize people.csv --schema people.yaml --rho 0.1 --workload age,income sex,income --out synthetic.parquet
-  pgmest synthesize - --schema people.yaml --epsilon 1 --out - < people.csv > synthetic.csv
+  pgmest synthesize people.csv --schema people.yaml --epsilon 1 --mechanism mst --out synthetic.csv --model model.npz
+  pgmest synthesize - --schema people.yaml --rho 0.1 --out - < people.csv > synthetic.csv
   pgmest synthesize households=hh.csv persons=pp.csv --schema survey.yaml --epsilon 1 --out synthetic/
 
+The table, the model, the ledger of the run and the page of --report may be published; the page of --owner-report, the
+file of --checkpoint before the run has ended, and the FILE.key beside it must not. `pgmest plan` shows the noise, time
+and memory to expect before any budget is spent. Ctrl-C stops early, and makes the table of what was measured.
+"""
+
+SYNTHESIZE_MORE = f"""\
 {HELP}
 
 Bounds and values that are not public can be bought for a part of the budget, --buy-bounds, if the schema says so:
@@ -112,10 +116,6 @@ which follow from these, and which are independent in the table; --report lists 
 Values have their original types: they are drawn at random within a bin, dates are dates, missing values are missing.
 The unit of privacy is one row, or, with a unit in the schema, one person with the stated number of rows.
 {MECHANISM_HELP}
-These files may be published: the table, the model, the budget spent, and the page of --report. These must not: the page
-of --owner-report, which compares with the private records without noise, the file of --checkpoint before the run has
-ended, and FILE.key beside it, by which the checkpoint recognizes the table.
-
 --invariant region,sex publishes this table exactly, in whole numbers, in every synthetic table: for what is public or
 held exactly by law. It is read from the records, costs no budget, and is NOT protected; the promise is then for persons
 who are replaced by others with the same values there. A schema can say so, too: `invariants: [[region, sex]]`.
@@ -160,37 +160,41 @@ def _schema(options: argparse.Namespace) -> None:
 def _synthesize_options(add: Add) -> None:
     text = f"the private table: {TABLE}; or NAME=TABLE for each of several linked tables, or a folder of them"
     add("table", metavar="TABLE", nargs="+", type=table_argument, help=text)
-    reader_options(add)
     add("--schema", required=True, metavar="FILE", type=InputFile, help="what its columns hold; see pgmest schema")
     text = f"{WRITTEN_TABLE}; a folder for linked tables"
     add("--out", required=True, metavar="FILE", type=output_tables, help=text)
     mechanism_options(add)
-    workload_options(add, "all pairs")
     matters_option(add)
-    invariants_option(add)
-    text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
-    add("--buy-bounds", type=float, metavar="X", help=text)
-    add("--bought", metavar="FILE", type=output, help="where to write the schema with the bought parts, .json")
-    text = "take at most about X seconds in all, and make the table of the answers until then"
-    add("--most-seconds", type=float, metavar="X", help=text)
-    text = "a public guess of the number of records, with which delta is compared"
-    add("--records-expected", type=count, metavar="N", help=text)
     add("--rows", type=count, metavar="N", help="the number of records (default: about that of the private table)")
     add("--report", metavar="FILE", type=output_page, help="a page about the result, which may be published")
-    text = 'a page that compares the result with the private table; its name must contain "private"'
-    add("--owner-report", metavar="FILE", type=private_page, help=text)
     text = "where the model goes, .npz, for pgmest query and sample (of linked tables by default OUT/model.npz)"
     add("--model", metavar="FILE", type=output, help=text)
     text = "the ledger of the dataset, which all runs on it charge (pgmest ledger create); its name ends in .ledger"
     add("--ledger", metavar="FILE", type=continued, help=text)
-    add("--spent", metavar="FILE", type=output, help="where to write the ledger of this run, .json")
     add("--checkpoint", metavar="FILE", type=continued, help="keeps the paid answers, to continue after a crash")
-    add("--all", action="store_true", help="print each request to the private table, not a summary of many")
     overwrite_option(add)
-    add("--seed", type=count, metavar="N", help="the seed of drawing records and breaking ties; not of the noise")
-    add("--allow-draft", action="store_true", help="accept a schema that is still a draft; the result is NOT private")
-    add("--insecure-simulation", action="store_true", help="seeded noise, for trying out; the result is NOT private")
-    add("--json", action="store_true", help="print what was done as JSON")
+    reader_options(add)
+    privacy, files, advanced = map(add.to, ("privacy", "files", "advanced"))
+    invariants_option(add)
+    text = "the share of the budget for the bounds and values that the schema marks as bought (default: 0.1)"
+    privacy("--buy-bounds", type=float, metavar="X", help=text)
+    text = "a public guess of the number of records, with which delta is compared"
+    privacy("--records-expected", type=count, metavar="N", help=text)
+    text = "accept a schema that is still a draft; the result is NOT private"
+    privacy("--allow-draft", action="store_true", help=text)
+    text = "seeded noise, for trying out; the result is NOT private"
+    privacy("--insecure-simulation", action="store_true", help=text)
+    workload_options(add, "all pairs")
+    text = 'a page that compares the result with the private table; its name must contain "private"'
+    files("--owner-report", metavar="FILE", type=private_page, help=text)
+    files("--spent", metavar="FILE", type=output, help="where to write the ledger of this run, .json")
+    files("--bought", metavar="FILE", type=output, help="where to write the schema with the bought parts, .json")
+    text = "take at most about X seconds in all, and make the table of the answers until then"
+    advanced("--most-seconds", type=float, metavar="X", help=text)
+    advanced("--seed", type=count, metavar="N", help="the seed of drawing records and breaking ties; not of the noise")
+    text = "print each request to the private table, not a summary of many"
+    advanced("--all", action="store_true", help=text)
+    advanced("--json", action="store_true", help="print what was done as JSON")
 
 
 def _synthesize(options: argparse.Namespace) -> None:
@@ -363,4 +367,5 @@ SYNTHESIZE = Command(
     _synthesize_options,
     _synthesize,
     "pgmest synthesize TABLE [NAME=TABLE ...] --schema FILE --epsilon X --out FILE [options]",
+    SYNTHESIZE_MORE,
 )

@@ -356,6 +356,27 @@ def test_defaults_of_estimate_are_the_librarys():
     assert shared == {name: parameters[name].default for name in shared}
 
 
+MOST_LINES = 60
+"""A screen: what the help of a command takes at most."""
+
+
+def test_help_fits_a_screen_and_lists_what_help_all_describes(capsys):
+    for command in COMMANDS:
+        shown = []
+        for option in ("--help", "--help-all"):
+            with pytest.raises(SystemExit):
+                main([command, option])
+            shown.append(capsys.readouterr().out)
+        brief, whole = shown
+        assert len(brief.splitlines()) <= MOST_LINES, command
+        parser = make_parser([COMMANDS[command]])
+        added = parser._subparsers._group_actions[0].choices[command]._actions
+        for name in (option for action in added for option in action.option_strings):
+            assert name in brief, (command, name)
+            assert name in whole, (command, name)
+            assert len(whole) >= len(brief)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_teaches_with_examples(capsys, command):
     with pytest.raises(SystemExit) as stopped:
