@@ -25,7 +25,8 @@ examples:
   pgmest info synthetic/model.npz        (linked tables)
 """
 
-
+SHOWN = ("promise", "protected", "mechanism", "schema", "made")
+"""The facts of a model's privacy statement that are shown, if it has them."""
 DRAFT = "A DRAFT: it still has facts from private data, which must be replaced by public knowledge."
 
 
@@ -48,14 +49,20 @@ def _model(path: str, as_json: bool) -> None:
     _shown_model(model, as_json)
     if model.rows_counted and not as_json:
         show(f"\n{model.rows_counted}")
+    if privacy := {} if as_json else model.about.get("privacy", {}):
+        void = {} if privacy.get("private") else {"promise": f"none: NOT PRIVATE ({privacy.get('promise')} was asked for)"}
+        facts = {**privacy, **void}
+        show("\n" + "\n".join(f"{name:10} {facts[name]}" for name in SHOWN if facts.get(name) is not None))
 
 
 def _shown_model(model: Any, as_json: bool) -> None:
-    """Show a model, without the rows that it counts."""
+    """Show a model, without the rows that it counts and the promise of its run."""
     import pgmest as pg
     from pgmest.mechanisms.linked import LinkedModel
 
+    privacy = model.about.get("privacy")
     counted = {"rows_counted": model.rows_counted} if model.rows_counted else {}
+    counted |= {"privacy": privacy} if privacy else {}
     if isinstance(model, LinkedModel):
         _linked_model(model, as_json)
     elif not isinstance(model, pg.Model):  # a distribution over public records has no tree

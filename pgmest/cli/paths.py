@@ -38,8 +38,9 @@ class OutputFolder(str):
 
 
 def output(path: str) -> OutputFile:
-    """Return an output file; its folder must exist before any work is done."""
-    if path != STANDARD and not Path(path).absolute().parent.is_dir():
+    """Return an output file; its folder must exist, or the folder in which `check_files` makes that folder."""
+    folder = Path(path).absolute().parent
+    if path != STANDARD and not (folder.is_dir() or folder.parent.is_dir()):
         raise argparse.ArgumentTypeError(f"the folder of '{path}' does not exist; create it first")
     return OutputFile(path)
 
@@ -93,7 +94,8 @@ def overwrite_option(add: Add) -> None:
 def check_files(options: argparse.Namespace) -> None:
     """Raise ArgumentError if an output is an input, another output, or an existing file without `--overwrite`.
 
-    Links count as the file that they lead to. Pipes and devices may be written to at any time.
+    Links count as the file that they lead to. Pipes and devices may be written to at any time. Where no output is
+    refused, the folders of new files are made.
     """
     named = list(_files(options))
     for (name, path), (other_name, other) in combinations(named, 2):
@@ -104,6 +106,12 @@ def check_files(options: argparse.Namespace) -> None:
             continue
         if _is_kept(path) and not getattr(options, "overwrite", False):
             raise ArgumentError(f"{name}: {path} exists already: name another file, or add --overwrite.")
+    for name, path in named:
+        if isinstance(path, OutputFile):
+            try:
+                Path(path).absolute().parent.mkdir(exist_ok=True)
+            except OSError as error:
+                raise ArgumentError(f"{name}: the folder of {path} cannot be made: {error.strerror}.") from None
 
 
 def _files(options: argparse.Namespace) -> Iterator[tuple[str, InputFile | OutputFile]]:

@@ -329,9 +329,17 @@ def test_rows_must_be_a_count(folder, capsys, rows):
     assert f"argument --rows: '{rows}' is not a whole number of at least 0" in capsys.readouterr().err
 
 
-def test_output_folder_must_exist_before_any_work(folder, capsys):
+def test_an_output_makes_its_folder_but_no_folders_above_it(folder, capsys):
+    assert main(["sample", str(folder / "model.npz"), "--rows", "5", "--out", str(folder / "new" / "x.csv")]) == 0
+    assert (folder / "new" / "x.csv").is_file()
+    (folder / "file").write_text("")
     with pytest.raises(SystemExit) as stopped:
-        main(["sample", str(folder / "model.npz"), "--out", str(folder / "nowhere" / "x.csv")])
+        main(["sample", str(folder / "model.npz"), "--out", str(folder / "file" / "deep" / "x.csv")])
+    assert stopped.value.code == 2
+    assert main(["sample", str(folder / "model.npz"), "--out", str(folder / "file" / "x.csv")]) == 1
+    assert "cannot be made: File exists" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stopped:
+        main(["sample", str(folder / "model.npz"), "--out", str(folder / "deep" / "nowhere" / "x.csv")])
     assert stopped.value.code == 2
     assert "x.csv' does not exist; create it first" in capsys.readouterr().err
 

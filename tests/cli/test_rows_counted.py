@@ -50,8 +50,12 @@ def test_the_owner_is_warned_and_the_release_says_what_is_counted(schema, tmp_pa
         shown = capsys.readouterr()
         assert sentence in shown.out + shown.err
         assert sentence not in (shown.out if command[-1] == "ward" else shown.err)  # stays out of CSV
+        if command[0] == "info":
+            assert "promise    none: NOT PRIVATE ((5, 1e-09)-differential privacy was asked for)" in shown.out
     assert main(["info", model, "--json"]) == 0
-    assert sentence in json.loads(capsys.readouterr().out)["rows_counted"]
+    facts = json.loads(capsys.readouterr().out)
+    assert sentence in facts["rows_counted"]
+    assert facts["privacy"]["private"] is False
     assert sentence in str(pg.load(model).interval("ward"))
     released = written + json.dumps(dict(pg.load(model).about))  # how many were left out is private
     assert not [private for private in ("60 %", "500 rows", "300 rows", "300 of") if private in released]

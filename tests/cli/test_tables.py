@@ -300,7 +300,7 @@ def test_errors_in_input(folder, capsys, change, message):
 def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
     arguments = ["synthesize", *paths(folder), *TRIAL, "--out"]
     assert "The name must end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet." in wrong_usage([*arguments, "x.xls"], capsys)
-    assert "does not exist; create it first" in wrong_usage([*arguments, str(folder / "nowhere" / "x.csv")], capsys)
+    assert "does not exist; create it first" in wrong_usage([*arguments, str(folder / "deep" / "nowhere" / "x.csv")], capsys)
     monkeypatch.setattr("pgmest.cli.paths.find_spec", lambda name: None)
     assert "pip install pyarrow" in wrong_usage([*arguments, "x.parquet"], capsys)
     assert "pip install matplotlib" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
