@@ -41,8 +41,8 @@ def _options(add: Add) -> None:
     add("--json", action="store_true", help="print JSON")
 
 
-def _run(options: argparse.Namespace) -> None:
-    from pgmest.errors import SchemaError, listed
+def _run(options: argparse.Namespace) -> int | None:
+    from pgmest.errors import listed
     from pgmest.schema import LinkedSchema, Schema
 
     schema = Schema.load(options.schema)
@@ -55,7 +55,9 @@ def _run(options: argparse.Namespace) -> None:
     if options.json:
         say("this was counted from the private records, without noise: do NOT publish it.")
     if options.strict and checked.alarming:
-        raise SchemaError(f"{options.schema} does not fit {listed(options.table)} in {listed(checked.alarming)}.")
+        say(f"error: {options.schema} does not fit {listed(options.table)} in {listed(checked.alarming)}.")
+        return 1
+    return None
 
 
 CHECK = Command("check", "Show the owner of a raw table how a schema fits it.", DETAILS, _options, _run)

@@ -29,8 +29,8 @@ from noisy measurements to synthetic records:
   pgmest query model.npz age,income
   pgmest sample model.npz --rows 10000 --out synthetic.csv
 
-pgmest COMMAND --help describes each command, and --help-all every option of it. Exit codes: 0 done, 1 error, 2 wrong
-usage, 130 interrupted.
+pgmest COMMAND --help describes each command, and --help-all every option of it. Exit codes: 0 done, 1 bad input, 2
+wrong usage, 3 a cell is disclosed, 4 the budget is not enough, 5 an output exists, 130 interrupted.
 Results go to standard output or to the file named, progress and messages to standard error. The table "-" is CSV from
 standard input, or to standard output. The signal SIGTERM does what Ctrl-C does.
 """

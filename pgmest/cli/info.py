@@ -50,7 +50,9 @@ def _model(path: str, as_json: bool) -> None:
     if model.rows_counted and not as_json:
         show(f"\n{model.rows_counted}")
     if privacy := {} if as_json else model.about.get("privacy", {}):
-        void = {} if privacy.get("private") else {"promise": f"none: NOT PRIVATE ({privacy.get('promise')} was asked for)"}
+        void = (
+            {} if privacy.get("private") else {"promise": f"none: NOT PRIVATE ({privacy.get('promise')} was asked for)"}
+        )
         facts = {**privacy, **void}
         show("\n" + "\n".join(f"{name:10} {facts[name]}" for name in SHOWN if facts.get(name) is not None))
 

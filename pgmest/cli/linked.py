@@ -13,7 +13,7 @@ from pgmest._base.files import write_atomically
 from pgmest._base.printable import printable
 from pgmest._base.stages import stage
 from pgmest.cli.command import say, show
-from pgmest.cli.paths import InputFile, OutputFolder
+from pgmest.cli.paths import InputFile, OutputExists, OutputFolder
 from pgmest.cli.streams import check_rows, reader_choices, write_table, written_table
 from pgmest.data.table_file import READ, WRITTEN, TableFile
 from pgmest.errors import ArgumentError, listed
@@ -200,7 +200,7 @@ def _written(options: argparse.Namespace, schema: LinkedSchema, files: Mapping[s
         if name in files and path.exists() and os.path.samefile(path, files[name].path):
             raise ArgumentError(f"--out: {path} is the private table '{name}' itself: name another folder.")
         if path.exists() and not options.overwrite:
-            raise ArgumentError(f"--out: {path} exists already: name another folder, or add --overwrite.")
+            raise OutputExists(f"--out: {path} exists already: name another folder, or add --overwrite.")
     return written
 
 
@@ -228,7 +228,7 @@ def _model_file(options: argparse.Namespace) -> str:
     if Path(path).is_dir():
         raise ArgumentError.of("--model", path, f"a file, such as {Path(path) / MODEL}")
     if not options.model and os.path.lexists(path) and not options.overwrite:
-        raise ArgumentError(f"--out: {path} exists already: name another folder, or add --overwrite.")
+        raise OutputExists(f"--out: {path} exists already: name another folder, or add --overwrite.")
     return path
 
 
@@ -270,11 +270,12 @@ def _summarize(
     synthesizer: Synthesizer, schema: LinkedSchema, rows: Mapping[str, int], options: argparse.Namespace
 ) -> None:
     from pgmest.evaluation.reports.linked import ledgers_of, statement_of
+    from pgmest.mechanisms.notices import EndedRunWarning
 
     statement, ledgers = statement_of(synthesizer.result_, schema), ledgers_of(synthesizer.result_)
     if options.json:
-        files = {"out": options.out, "model": options.model}
-        print(json.dumps({"rows": dict(rows), **files, **statement.to_json(), "ledger": _ledger_json(ledgers)}))
+        facts = {"out": options.out, "model": options.model, "repeated": EndedRunWarning in options.warned}
+        print(json.dumps({"rows": dict(rows), **facts, **statement.to_json(), "ledger": _ledger_json(ledgers)}))
         return
     print(f"{_rows_in_words(rows)} in {options.out}")
     print(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import signal
 import sys
@@ -17,18 +18,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgmest._base.stages import begun
-from pgmest.cli.command import make_parser, say
+from pgmest.cli.command import make_parser, say, show
 from pgmest.cli.commands import commands_of
-from pgmest.cli.paths import check_files
+from pgmest.cli.paths import OutputExists, check_files
 from pgmest.data.frames import ReadingWarning
-from pgmest.errors import PgmestError
+from pgmest.errors import BudgetExceeded, PgmestError
 from pgmest.mechanisms.notices import EndedRunWarning, UnusedWorkloadWarning, WeakPromiseWarning
+
+EXIT_CODES = {"input": 1, "usage": 2, "disclosed": 3, "budget": 4, "exists": 5, "interrupted": 130}
+"""What a command that did not simply succeed met -> its exit code: bad input, wrong usage, a disclosed cell, a budget
+that is not enough, an output that exists, Ctrl-C."""
+KINDS = {BudgetExceeded: "budget", OutputExists: "exists"}
+"""The errors that are not bad input."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    The code is 0 when done, 1 after an error, 2 for wrong usage, 3 if `disclose` finds a cell, 130 when interrupted.
+    The code is 0 when done, or one of `EXIT_CODES`. With --json an error is on standard output as JSON, too.
     """
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -39,12 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _ended_by_sigterm(), begun(f"pgmest {options.command}"):
             check_files(options)
-            with _warnings_as_messages():
+            with _warnings_as_messages() as options.warned:
                 code = options.run(options)
             sys.stdout.flush()
     except PgmestError as error:
         say(f"error: {error}")
-        return 1
+        kind = next((kind for type_, kind in KINDS.items() if isinstance(error, type_)), "input")
+        if getattr(options, "json", False) is True:
+            show(json.dumps({"error": {"kind": kind, "message": str(error)}}))
+        return EXIT_CODES[kind]
     except OSError as error:
         # This is an error of standard output, since files raise a PgmestError. Python flushes standard output again at
         # exit, and this must not fail, too.
@@ -54,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
     except KeyboardInterrupt:
         say("interrupted.")
-        return 130
+        return EXIT_CODES["interrupted"]
     return code or 0
 
 
@@ -79,20 +89,24 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _warnings_as_messages() -> Iterator[None]:
-    """Print each warning of pgmest as a message of the command, once; those of other libraries stay as they are."""
-    shown, said = warnings.showwarning, set[str]()  # a table may be read more than once
+def _warnings_as_messages() -> Iterator[set[type[Warning]]]:
+    """Print each warning of pgmest as a message of the command, once, and give the set of their classes.
 
-    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+    Warnings of other libraries stay as they are.
+    """
+    default, said, classes = warnings.showwarning, set[str](), set[type[Warning]]()  # a table may be read repeatedly
+
+    def print_once(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if category.__module__.startswith("pgmest."):
             if str(message) not in said:
                 say(f"WARNING: {message}")
             said.add(str(message))
+            classes.add(category)
         else:
-            shown(message, category, *place, **options)
+            default(message, category, *place, **options)
 
     with warnings.catch_warnings():
-        warnings.showwarning = show
+        warnings.showwarning = print_once
         for category in (EndedRunWarning, ReadingWarning, UnusedWorkloadWarning, WeakPromiseWarning):
             warnings.simplefilter("always", category)
-        yield
+        yield classes

@@ -21,6 +21,10 @@ STANDARD = "-"
 """The name for standard input or output instead of a file."""
 
 
+class OutputExists(ArgumentError):
+    """An output exists, and --overwrite was not given; nothing was read or spent."""
+
+
 class InputFile(str):
     """A file that is read."""
 
@@ -92,7 +96,7 @@ def overwrite_option(add: Add) -> None:
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Raise ArgumentError if an output is an input, another output, or an existing file without `--overwrite`.
+    """Raise ArgumentError if an output is an input or another output; OutputExists if it exists without `--overwrite`.
 
     Links count as the file that they lead to. Pipes and devices may be written to at any time. Where no output is
     refused, the folders of new files are made.
@@ -105,7 +109,7 @@ def check_files(options: argparse.Namespace) -> None:
         if isinstance(path, ContinuedFile) or not isinstance(path, OutputFile):
             continue
         if _is_kept(path) and not getattr(options, "overwrite", False):
-            raise ArgumentError(f"{name}: {path} exists already: name another file, or add --overwrite.")
+            raise OutputExists(f"{name}: {path} exists already: name another file, or add --overwrite.")
     for name, path in named:
         if isinstance(path, OutputFile):
             try:

@@ -323,6 +323,7 @@ def _write(synthesizer: Synthesizer, data: Any, raw: Any, written: TableFile, op
 
 def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace) -> None:
     """Print a summary, on standard error if the table is on standard output."""
+    from pgmest.mechanisms.notices import EndedRunWarning
     from pgmest.privacy.statement import PrivacyStatement
 
     result, stream = synthesizer.result_, sys.stderr if options.out == "-" else sys.stdout
@@ -340,6 +341,7 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
             "out": options.out,
             "owner_only": {"seconds": round(result.owner_only.seconds or 0.0, 3)},
             "interrupted": result.interrupted,
+            "repeated": EndedRunWarning in options.warned,
             "unit": dataclasses.asdict(synthesizer.schema_.unit) if synthesizer.schema_.unit else None,
             **statement.to_json(),
             "bought": dict(synthesizer.bought_),

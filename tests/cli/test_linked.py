@@ -113,7 +113,7 @@ def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     code, out, _ = run(capsys, "check", "new", "survey.yaml")
     assert "All rows join, and no rule is broken." in out
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))
-    assert code == 1
+    assert code == 5
     assert "exists already: name another folder, or add --overwrite" in err
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", "--overwrite", "--model", "new"))
     assert code == 1
@@ -121,7 +121,7 @@ def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     (folder / "new" / "households.csv").unlink()
     (folder / "new" / "persons.csv").unlink()
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))
-    assert code == 1
+    assert code == 5
     assert "new/model.npz exists already" in err
 
 

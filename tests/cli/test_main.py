@@ -364,6 +364,29 @@ def test_defaults_of_estimate_are_the_librarys():
     assert shared == {name: parameters[name].default for name in shared}
 
 
+def test_errors_have_exit_codes_and_are_json_too(tmp_path, capsys):
+    table, schema, ledger = tmp_path / "t.csv", tmp_path / "s.yaml", str(tmp_path / "t.ledger")
+    table.write_text("sex\n" + "F\nM\n" * 50)
+    schema.write_text("columns: {sex: {type: categorical, values: [F, M], missing: true}}")
+    assert main(["ledger", "create", ledger, "--epsilon", "1", "--table", "t"]) == 0
+    run = ["synthesize", str(table), "--schema", str(schema), "--mechanism", "independent", "--json", "--out"]
+    new, night = str(tmp_path / "new.csv"), ["--checkpoint", str(tmp_path / "night")]
+    capsys.readouterr()
+    for code, kind, arguments in (
+        (4, "budget", [*run, new, "--epsilon", "2", "--ledger", ledger]),
+        (5, "exists", [*run, str(tmp_path / "s2.csv"), "--epsilon", "1"]),
+        (1, "input", [*run, new, "--epsilon", "-1"]),
+    ):
+        (tmp_path / "s2.csv").write_text("")
+        assert main(arguments) == code
+        out, err = capsys.readouterr()
+        assert json.loads(out)["error"]["kind"] == kind
+        assert json.loads(out)["error"]["message"] in err
+    for again in (False, True):
+        assert main([*run, new, "--epsilon", "1", *night, *(["--overwrite"] * again)]) == 0
+        assert json.loads(capsys.readouterr().out)["repeated"] is again
+
+
 MOST_LINES = 60
 """A screen: what the help of a command takes at most."""
 

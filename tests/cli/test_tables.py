@@ -67,11 +67,11 @@ def rows_of(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
 
 
-def failure(arguments: list[str], capsys) -> str:
+def failure(arguments: list[str], capsys, code: int = 1) -> str:
     capsys.readouterr()
-    assert main(arguments) == 1
+    assert main(arguments) == code
     captured = capsys.readouterr()
-    assert captured.out == ""
+    assert captured.out == "" or ("--json" in arguments and list(json.loads(captured.out)) == ["error"])
     assert captured.err.startswith("pgmest: error: ")
     return captured.err.removeprefix("pgmest: error: ").rstrip("\n")
 
@@ -99,7 +99,7 @@ def test_schema_does_not_overwrite_what_may_have_been_edited(folder, capsys):
     assert main(["schema", str(folder / "people.csv"), "--out", str(target)]) == 0
     target.write_text("edited")
     assert "drafted.yaml exists already: name another file, or add --overwrite." in failure(
-        ["schema", str(folder / "people.csv"), "--out", str(target)], capsys
+        ["schema", str(folder / "people.csv"), "--out", str(target)], capsys, code=5
     )
     assert target.read_text() == "edited"
     assert main(["schema", str(folder / "people.csv"), "--out", str(target), "--overwrite"]) == 0
@@ -300,7 +300,9 @@ def test_errors_in_input(folder, capsys, change, message):
 def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
     arguments = ["synthesize", *paths(folder), *TRIAL, "--out"]
     assert "The name must end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet." in wrong_usage([*arguments, "x.xls"], capsys)
-    assert "does not exist; create it first" in wrong_usage([*arguments, str(folder / "deep" / "nowhere" / "x.csv")], capsys)
+    assert "does not exist; create it first" in wrong_usage(
+        [*arguments, str(folder / "deep" / "nowhere" / "x.csv")], capsys
+    )
     monkeypatch.setattr("pgmest.cli.paths.find_spec", lambda name: None)
     assert "pip install pyarrow" in wrong_usage([*arguments, "x.parquet"], capsys)
     assert "pip install matplotlib" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
@@ -454,7 +456,7 @@ def test_runs_on_the_same_table_charge_one_ledger(folder, tmp_path, capsys):
     assert main([*run, str(tmp_path / "one.csv")]) == 0
     assert json.loads((tmp_path / "spent.json").read_text())["budget"] == {"type": "Rho", "rho": 0.5}
     assert "would cost Rho(0.5), but only Rho(0.1) of Rho(0.6) is left" in failure(
-        [*run, str(tmp_path / "two.csv")], capsys
+        [*run, str(tmp_path / "two.csv")], capsys, code=4
     )
     assert not (tmp_path / "two.csv").exists()
     assert main(["ledger", "show", ledger, "--json"]) == 0
