@@ -9,7 +9,6 @@ import pytest
 
 import pgmest as pg
 from pgmest.evaluation import level_errors, report
-from pgmest.evaluation.reports import levels
 from pgmest.evaluation.reports.levels import levels_section
 from pgmest.evaluation.reports.release import expected_errors
 from pgmest.simulation import simulate_measurements
@@ -37,36 +36,36 @@ def test_the_page_has_the_levels_of_the_schema(tmp_path):
     columns["code"]["hierarchy"] = {"chapter": {"I": ["a", "b", "c"], "II": ["d", "e", "f"]}}
     columns["sex"] = {"type": "categorical", "values": ["F", "M"], "outside": "clip"}
     text = report(None, MODEL, out=tmp_path / "page.html", schema=pg.Schema.from_dict({"columns": columns})).read_text()
-    assert "<summary>II: " in text[text.index("<h2>Levels of areas and codes</h2>") :].partition("</section>")[0]
+    section = text[text.index("<h2>Levels of areas and codes</h2>") :].partition("</section>")[0]
+    assert "<td>code@chapter</td>" in section
 
 
-@pytest.mark.parametrize("real", [None, REAL], ids=["public", "private"])
-def test_the_tree_opens_to_its_members_with_margins_and_true_counts_for_the_owner(real):
-    found = levels_section(MODEL, DOMAIN, {}, real)
-    assert found.count("<details open>") == 1
-    assert found.count("<details>") == 4  # two chapters, and two blocks of several values
-    assert found.count("</details>") == 5
-    assert "&lt;I&gt;: " in found
-    margins = re.findall(r"III: ([\d,.]+) ± ([\d.]+)", found)
-    assert len(margins) == 1
-    assert float(margins[0][0]) == pytest.approx(MODEL.project("code@chapter").values[2], abs=1)
-    assert 5 < float(margins[0][1]) < 20  # 1.96 x 5 x sqrt(2), less what the estimate gains
-    assert ("true" in found) == (real is not None)
-    if real is not None:
-        assert f"true {REAL.project('code@chapter').values[0]:,.0f}" in found
-        assert "<td>code@chapter</td><td" in found
+def rows_of(page):
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)]
+    return [row for row in rows if row]
 
 
-def test_records_have_no_margins_and_wide_trees_no_leaves(monkeypatch):
-    found = levels_section(some_data(1), DOMAIN, {"code": list("abcdef")}, REAL)
-    assert "<li>b: " in found
-    assert "±" not in found
-    monkeypatch.setattr(levels, "MOST_LEAVES", 5)
-    monkeypatch.setattr(levels, "MOST_OPEN", 2)
-    found = levels_section(MODEL, DOMAIN, {})
-    assert "<details open>" not in found
-    assert found.count("<details>") == 3
-    assert not levels_section(MODEL, pg.Domain(dict(DOMAIN)), {})
+def test_the_errors_to_expect_at_each_level_are_listed_and_those_made_for_the_owner_alone():
+    public = rows_of(levels_section(MODEL, DOMAIN))
+    assert [row[:2] for row in public] == [["code@chapter", "3"], ["code@block", "4"], ["code", "6"]]
+    assert all(2 < float(row[2]) < 10 for row in public)  # 0.67 x 5 x sqrt(2) of a code, more of a chapter
+    private = rows_of(levels_section(MODEL, DOMAIN, REAL))
+    assert private[:3] == public
+    made = level_errors(REAL, MODEL, DOMAIN)
+    assert [row[0] for row in private[3:]] == [one.name for one in made]
+    assert [float(row[2].rstrip("%")) for row in private[3:]] == [
+        pytest.approx(100 * one.single, abs=0.06) for one in made
+    ]
+
+
+def test_records_have_no_errors_to_expect():
+    assert levels_section(some_data(1), DOMAIN) == ""
+    assert [row[0] for row in rows_of(levels_section(some_data(1), DOMAIN, REAL))] == [
+        "code@chapter",
+        "code@block",
+        "code",
+    ]
+    assert levels_section(MODEL, pg.Domain(dict(DOMAIN))) == levels_section(MODEL, pg.Domain(dict(DOMAIN)), REAL) == ""
 
 
 def test_level_errors_are_those_of_tables_that_are_summed_by_hand():
@@ -88,19 +87,17 @@ def test_branches_whose_values_noise_hides_are_named():
         details = {"not_distinguished": {"code": ("x", "w")}}  # noqa: RUF012
         project = staticmethod(MODEL.project)
 
-    found = levels_section(Release(), DOMAIN, {})
+    found = levels_section(Release(), DOMAIN)
     assert "In 1 of 2 groups of code@block, noise hides" in found
-    assert re.search(r"<summary>x: [^<]* \(2 values, not told apart\)", found)
-    assert found.count("not told apart") == 1
-    assert "noise hides" not in levels_section(MODEL, DOMAIN, {})
+    assert "public data. x<" in found
+    assert "noise hides" not in levels_section(MODEL, DOMAIN)
 
 
 def test_tables_that_invariants_hold_are_exact_in_the_list_of_errors():
     """Those by level have their names, and no noise of a table that a finer invariant determines is listed."""
     mechanism = pg.mechanisms.MST(epsilon=1.0, backend="simulation", invariants=["code@chapter", "sex"])
     found = expected_errors(mechanism.fit(REAL, [("code",), ("code", "sex")], seed=0, progress=False), 900.0)
-    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", found, re.DOTALL)]
-    listed = {row[0]: row[-2:] for row in rows if row}
+    listed = {row[0]: row[-2:] for row in rows_of(found)}
     assert listed["code@chapter"] == listed["sex"] == ["none", "exact"]
     assert listed["code × sex"][1].endswith("%")
     assert "are published without noise" in found

@@ -84,7 +84,7 @@ def linked_report(
     parts = [*([promise(statement_of(result, schema))] if stated else []), _released(made, schema)]
     parts += _margins(result, made)
     parts += [whole_units(result, made, schema)] if isinstance(result, LinkedModel) else []
-    parts += _levels(result, made, labels, real)
+    parts += _levels(result, made, real)
     if real is None:
         parts += [_drawn(made, name, labels[name]) for name in made.order]
     else:
@@ -178,24 +178,21 @@ def _margins(result: Any, made: LinkedDataset) -> Iterator[str]:
         yield likely_margins(source, f"How far off a count of {name} may be")
 
 
-def _levels(
-    result: Any, made: LinkedDataset, labels: Mapping[str, dict[str, list[str]]], real: LinkedDataset | None
-) -> Iterator[str]:
-    """Yield the sections on the hierarchies of each table, with margins of error or, for the owner, true counts."""
+def _levels(result: Any, made: LinkedDataset, real: LinkedDataset | None) -> Iterator[str]:
+    """Yield the sections on the hierarchies of each table: errors to expect or, for the owner, those that were made."""
     for name in made.order:
         data, heading = made.tables[name].dataset, f"Levels of areas and codes of {name}"
         trees = data.domain.hierarchies
         if real is not None or not hasattr(result, "model_of"):
             true = None if real is None else real.tables[name].dataset
-            yield levels_section(data, data.domain, labels[name], true, heading)
+            yield levels_section(data, data.domain, true, heading)
             continue
         model = result.model_of(name)
         source = SimpleNamespace(
             model=model, measurements=model.known_errors.measurements, invariants=(), project=model.project
         )
-        full = {f"{name}.{column}": texts for column, texts in labels[name].items()}
         domain = model.domain.project([f"{name}.{column}" for column in trees])
-        yield levels_section(cast(Any, source), domain, full, None, heading)
+        yield levels_section(cast(Any, source), domain, None, heading)
 
 
 def _checked(check: LinkedCheck) -> str:

@@ -15,7 +15,6 @@ PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #10233f; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #a9cbe4; }
 .wide { overflow-x: auto; }
-details { margin-left: 1rem; } details ul { margin: .2rem 0; }
 table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; }
 td.number { white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -58,12 +57,6 @@ def bullets(texts: Iterable[str]) -> str:
 def section(heading: str, *parts: str) -> str:
     """Return a section with its heading; `parts` are HTML."""
     return f"<section><h2>{html.escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
-
-
-def details(summary: str, *parts: str, opened: bool = False) -> str:
-    """Return a summary of plain text that opens to `parts`, which are HTML."""
-    opening = "<details open>" if opened else "<details>"
-    return f"{opening}<summary>{html.escape(summary)}</summary>\n" + "\n".join(parts) + "\n</details>"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence[str] = ()) -> str:

@@ -111,7 +111,7 @@ def report(
     parts.append(likely_margins(synthetic))
     parts.append(kept_dependences(synthetic))
     parts.append(what_was_released(synthetic, domain, labels))
-    parts.append(levels_section(synthetic, domain, labels, None if real is None else real.select(domain)))
+    parts.append(levels_section(synthetic, domain, None if real is None else real.select(domain)))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
     if real is None:
         parts += [released_marginals(synthetic, domain, labels), released_dependences(synthetic, domain)]
