@@ -113,4 +113,4 @@ def test_a_schema_of_linked_tables_answers_and_reports_by_level(tmp_path):
     assert re.search(r"<td>persons.work@sector</td><td[^>]*>2</td><td[^>]*>[\d.,]+</td>", section)
     private = made.owner_report(tables, tmp_path / "private.html").read_text()
     section = private.partition("<h2>Levels of areas and codes of persons</h2>")[2].partition("</section>")[0]
-    assert re.search(r"<td>work@sector</td><td[^>]*>2</td><td[^>]*>[\d.]+%</td>", section)
+    assert re.search(r"<td>work@sector</td><td[^>]*>2</td><td[^>]*>[\d.]+ ?%</td>", section)
