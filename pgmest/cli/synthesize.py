@@ -58,9 +58,6 @@ WRITING_SECONDS = 5e-7
 """The seconds that drawing, decoding and writing take for each value of the synthetic table."""
 PAGE_SECONDS = 5.0
 """The seconds that a page takes, with its pictures."""
-MOST_GAPS = 3
-"""The most groups with many missing values that a run names."""
-
 MOST_PAIRS = 8
 """The most pairs without a measurement that a run names."""
 
@@ -203,7 +200,6 @@ def _synthesize(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from pgmest.evaluation.reports.missing_values import gaps_in_groups
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
     from pgmest.privacy.journal import journal_key
     from pgmest.schema import LinkedSchema, Schema
@@ -264,8 +260,6 @@ def _run(options: argparse.Namespace) -> None:
         say(f"combinations that the schema calls impossible may occur in the table ({note})")
     elif note != HONORED:
         say(f"the constraints of the schema are {note}")
-    for gaps in gaps_in_groups(synthesizer.result_, schema)[:MOST_GAPS]:
-        say(str(gaps))
     _summarize(synthesizer, rows, options)
     if options.insecure_simulation or options.allow_draft:
         say("the result is NOT private: " + ("simulated noise." if options.insecure_simulation else "a draft schema."))

@@ -14,7 +14,6 @@ from pgmest.evaluation.reports.comparison import one_way, raw_table, two_way, wo
 from pgmest.evaluation.reports.kept import kept_dependences
 from pgmest.evaluation.reports.levels import levels_section
 from pgmest.evaluation.reports.margins import likely_margins
-from pgmest.evaluation.reports.missing_values import missing_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
     agreement_with_answers,
@@ -125,8 +124,6 @@ def report(
         structural_zeros = schema.structural_zeros or None
     if structural_zeros is not None:
         parts.append(impossible_records(synthetic, domain, structural_zeros))
-    if schema is not None:
-        parts.append(missing_section(synthetic, schema, real))
     model = getattr(synthetic, "model", synthetic)
     if real is None and isinstance(model, Model):
         parts.append(agreement_with_answers(model))
