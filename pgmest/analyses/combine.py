@@ -128,7 +128,6 @@ def combine(
     *,
     rule: str | None = None,
     synthetic_share: float = 1.0,
-    data: Sequence[tuple[Any, ...]] | None = None,
     tables: SampledTables[Any] | None = None,
 ) -> Combined:
     """Return one estimate with a valid standard error from the same analysis of m synthetic tables.
@@ -144,14 +143,11 @@ def combine(
             - (estimate, variance): numbers, arrays of one shape, series and dataframes of pandas, or dictionaries; the
               variance may be a covariance matrix;
             - the fitted result of a statsmodels model, of which `params` and `bse` are read;
-            - a `pgmest.surveys.SurveyEstimate`, with its degrees of freedom;
-            - a fitted LinearRegression or LogisticRegression of scikit-learn, with `data=`: the intercept, then the
-              coefficients. Fit it without a penalty (LogisticRegression(C=np.inf)), which the standard errors ignore.
+            - a `pgmest.surveys.SurveyEstimate`, with its degrees of freedom.
             Estimates with names are put in the order of the first result's.
         rule: a rule of the table in `pgmest.analyses.rules`; by default "noise_aware" (`Posterior.sample_tables(m)`),
             and "multiple_imputation" for `tables` with weights, or drawn with about="table".
         synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
-        data: for scikit-learn, the (X, y) to which each model was fitted, or (X, y, weights).
         tables: the tables, as `sample_tables` returned them: they know the effective draws and the agreement of the
             chains that drew them, and the pairs of attributes that no answer is about. Tables with weights, of linked
             tables, must be given, as they know how much farther apart draws would be.
@@ -161,9 +157,9 @@ def combine(
             or that have fewer than two effective draws; or are not a list that `sample_tables` returned; or there are
             more or fewer of them than results; or have weights, and the rule is another one than theirs, or the results
             do not use them.
-        ArgumentError: fewer than two results, results of different shapes, names or outcomes, or of an unknown kind;
-            fits whose coefficients their records do not determine, or whose `data` are others; an unknown rule;
-            estimates or variances that are not finite, variances below 0, or estimates that are all the same.
+        ArgumentError: fewer than two results, results of different shapes or names, or of an unknown kind; fits whose
+            coefficients their records do not determine; an unknown rule; estimates or variances that are not finite,
+            variances below 0, or estimates that are all the same.
     """
     rule = _rule_of(rule, tables)
     if not 0 < synthetic_share < math.inf:
@@ -178,16 +174,11 @@ def combine(
         )
     if not parts:
         raise ArgumentError("combine needs at least one result, got none.")
-    if data is not None and len(data) != len(parts):
-        raise ArgumentError(f"data has {len(data)} entries for {len(parts)} results; give (X, y) for each.")
-    read = read_results(parts, data)
+    read = read_results(parts)
     estimates, variances = np.stack([one.estimate for one in read]), np.stack([one.variance for one in read])
     names = read[0].names
     check_numbers(estimates, variances, names)
-    equal = [
-        *dict.fromkeys(one.note for one in read if one.note),
-        *notes_of_equal_tables(estimates, variances, rule, None if tables is None else tables.weight),
-    ]
+    equal = notes_of_equal_tables(estimates, variances, rule, None if tables is None else tables.weight)
     most, wider, notes = float(len(parts)), 1.0, equal
     if tables is not None:
         check_count(tables, len(parts))

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.analyses.fits import read_scikit_learn, unidentified
 from pgmest.errors import ArgumentError, excerpt, listed
 
 LISTED_NAMES = 5
 """The most names of coefficients that an error lists."""
+
+SINGULAR = 1e-13
+"""The smallest eigenvalue of the Gram matrix of columns of length 1 below which columns depend on one another: rounding
+errors are about 1e-15, and powers of years, which nearly depend on one another, are above it."""
 
 
 @dataclass(frozen=True)
@@ -24,30 +27,26 @@ class Read:
         estimate: the estimates.
         variance: their variances, in the same shape.
         names: the names of the estimates, in the order of `estimate.ravel()`; () if they have none.
-        target: the outcome that the estimates are about; "" if that is not known.
-        note: a sentence on why the estimates are not what they seem; "" without any.
         degrees: the degrees of freedom of the variances; inf if they are known or not stated.
     """
 
     estimate: np.ndarray
     variance: np.ndarray
     names: tuple[str, ...] = ()
-    target: str = ""
-    note: str = ""
     degrees: float = math.inf
 
 
-def read_results(results: Sequence[Any], data: Sequence[Any] | None) -> list[Read]:
+def read_results(results: Sequence[Any]) -> list[Read]:
     """Return the results of all tables, whose estimates have the order of the first one's.
 
     Raises:
-        ArgumentError: a result of an unknown kind, or of scikit-learn without its data; estimates that are no numbers
-            or that its records do not determine; or results of other shapes, other names or another outcome.
+        ArgumentError: a result of an unknown kind; estimates that are no numbers or that its records do not determine;
+            or results of other shapes or other names.
     """
     read = []
     for place, result in enumerate(results):
         try:
-            read.append(_read(result, None if data is None else data[place]))
+            read.append(_read(result))
         except ArgumentError as error:
             raise ArgumentError(f"results[{place}]: {error}") from None
     if not read:
@@ -55,9 +54,9 @@ def read_results(results: Sequence[Any], data: Sequence[Any] | None) -> list[Rea
     return [_aligned(one, read[0], place) for place, one in enumerate(read)]
 
 
-def _read(result: Any, data: Any) -> Read:
+def _read(result: Any) -> Read:
     if hasattr(result, "params") and hasattr(result, "bse"):  # statsmodels
-        if reason := unidentified(result):
+        if reason := _unidentified(result):
             raise ArgumentError(reason)
         estimate, names = _numbers(result.params, "estimate")
         errors = _numbers(result.bse, "standard error")[0]
@@ -65,8 +64,6 @@ def _read(result: Any, data: Any) -> Read:
         degrees = max(float(result.df_resid), 1.0) if getattr(result, "use_t", False) else math.inf
         names = names or (known if len(known) == estimate.size else ())
         return _checked(Read(estimate, errors**2, names, degrees=degrees))
-    if hasattr(result, "coef_") and hasattr(result, "intercept_"):  # scikit-learn
-        return Read(*read_scikit_learn(result, data))
     if hasattr(result, "stderr") and hasattr(result, "degrees"):  # a SurveyEstimate
         return _checked(Read(result.value, result.stderr**2, degrees=result.degrees))
     if isinstance(result, tuple | list) and len(result) == 2:
@@ -79,7 +76,41 @@ def _read(result: Any, data: Any) -> Read:
         return _checked(Read(estimate, variance, names or others))
     raise ArgumentError(
         f"a result of type {type(result).__name__} is not (estimate, variance) of one shape, nor a SurveyEstimate, nor "
-        "a fitted model of statsmodels or scikit-learn."
+        "a fitted model of statsmodels; of another library, give the coefficients and their variances as arrays."
+    )
+
+
+def _unidentified(result: Any) -> str:
+    """Return a sentence on the columns of a fit of statsmodels that its records do not determine; "" without any."""
+    model = getattr(result, "model", None)
+    design = getattr(model, "exog", None)
+    if not isinstance(design, np.ndarray) or design.ndim != 2:
+        return ""
+    names = getattr(model, "exog_names", None) or [f"[{place}]" for place in range(design.shape[1])]
+    return _dependent(design, list(map(str, names)))
+
+
+def _dependent(design: np.ndarray, names: list[str]) -> str:
+    """Return a sentence on columns of a design that are 0 or depend on others; "" without any."""
+    design = np.asarray(design, dtype=np.float64)
+    if not design.size or not np.isfinite(design).all():
+        return ""
+    lengths = np.sqrt(np.einsum("ij,ij->j", design, design))
+    if not lengths.all():
+        empty = [name for name, length in zip(names, lengths, strict=False) if not length]
+        return (
+            f"no record of its table has {listed(empty)}, so that nothing determines the coefficient. "
+            "Merge rare categories before the analysis."
+        )
+    scaled = design / lengths
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    if values[0] > SINGULAR * design.shape[1]:
+        return ""
+    involved = np.abs(vectors[:, values <= SINGULAR * design.shape[1]]).max(axis=1) > 1e-3
+    which = [name for name, one in zip(names, involved, strict=False) if one]
+    return (
+        f"the columns {listed(which)} of its design determine one another in its table, so that their coefficients are "
+        "not unique. Leave one of them out; if they do so in some tables only, merge rare categories."
     )
 
 
@@ -131,10 +162,8 @@ def _aligned(one: Read, first: Read, place: int) -> Read:
     """Return a result with its estimates in the order of the first one's.
 
     Raises:
-        ArgumentError: they have another shape, other names, or are about another outcome.
+        ArgumentError: they have another shape or other names.
     """
-    if one.target != first.target:
-        raise ArgumentError(f"results[0] is about the outcome {first.target}, and results[{place}] about {one.target}.")
     named = bool(one.names and first.names and one.names != first.names)
     if named and set(one.names) != set(first.names):
         raise ArgumentError(_other_names(one, first, place))

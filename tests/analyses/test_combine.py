@@ -356,29 +356,6 @@ class TestOtherLibraries:
             fits.append(api.OLS(x @ [1.0, -2.0] + generator.normal(size=200), api.add_constant(x)).fit())
         np.testing.assert_allclose(combine(fits).estimate, [0.0, 1.0, -2.0], atol=0.3)
 
-    @pytest.mark.parametrize("kind", ["linear", "logistic"])
-    def test_scikit_learn(self, kind) -> None:
-        linear_model = pytest.importorskip("sklearn.linear_model")
-        generator, fits, data = np.random.default_rng(1), [], []
-        for _ in range(4):
-            x = generator.normal(size=(4000, 2))
-            score = 0.5 + x @ [1.0, -2.0]
-            if kind == "linear":
-                y, model = score + generator.normal(size=4000), linear_model.LinearRegression()
-            else:
-                y, model = generator.random(4000) < 1 / (1 + np.exp(-score)), linear_model.LogisticRegression(C=1e6)
-            fits.append(model.fit(x, y))
-            data.append((x, y))
-        found = combine(fits, rule="multiple_imputation", data=data)
-        np.testing.assert_allclose(found.estimate, [0.5, 1.0, -2.0], atol=0.15)
-        assert found.names == ("intercept", "x0", "x1")
-        spread = np.sqrt(found.between)  # the estimates scatter as their standard errors say
-        assert np.all((spread < 3 * np.sqrt(found.within)) & (spread > 0.1 * np.sqrt(found.within)))
-        if kind == "linear":
-            np.testing.assert_allclose(np.sqrt(found.within), 1 / np.sqrt(4000), rtol=0.1)
-        with pytest.raises(ArgumentError, match="data="):
-            combine(fits)
-
     def test_coefficients_in_another_order_are_matched_by_name(self) -> None:
         names, others = ["x", "g"], ["g", "x"]
         fits = [
@@ -453,88 +430,6 @@ class TestOtherLibraries:
             combine([result, (1.0, 1.0)])
 
 
-class TestScikitLearn:
-    """Standard errors of scikit-learn's models, which it does not compute."""
-
-    @pytest.fixture
-    def tables(self) -> list[pd.DataFrame]:
-        pytest.importorskip("sklearn")
-        found = []
-        for seed in range(4):
-            generator = np.random.default_rng(seed)
-            x, g = generator.normal(2, 1, 500), generator.integers(0, 2, 500)
-            y = x + 3 * g + generator.normal(0, 1, 500)
-            weights = generator.exponential(1.0, 500)
-            found.append(pd.DataFrame({"x": x, "g": g, "y": y, "b": y > 3.5, "w": weights}))
-        return found
-
-    def test_columns_in_another_order(self, tables) -> None:
-        from sklearn.linear_model import LinearRegression
-
-        orders = [["x", "g"], ["g", "x"]] * 2
-        fits = [LinearRegression().fit(t[names], t.y) for t, names in zip(tables, orders, strict=True)]
-        found = combine(fits, data=[(t[["g", "x"]], t[["y"]]) for t in tables])
-        assert found.names == ("intercept", "x", "g")
-        np.testing.assert_allclose(found.estimate, [0, 1, 3], atol=0.3)
-        np.testing.assert_allclose(np.sqrt(found.within[1]), 1 / np.sqrt(500), rtol=0.2)
-
-    def test_without_an_intercept(self, tables) -> None:
-        from sklearn.linear_model import LinearRegression
-
-        fits = [LinearRegression(fit_intercept=False).fit(t[["x"]], t.y) for t in tables]
-        found = combine(fits, data=[(t[["x"]], t.y) for t in tables])
-        assert found.names == ("x",)
-
-    @pytest.mark.parametrize("kind", ["linear", "logistic"])
-    def test_weights(self, tables, kind) -> None:
-        """Whole weights give the coefficients of repeated records; variances are those of the sandwich estimator."""
-        from sklearn.linear_model import LinearRegression, LogisticRegression
-
-        model = (lambda: LinearRegression()) if kind == "linear" else (lambda: LogisticRegression(C=np.inf, tol=1e-8))
-        column = "y" if kind == "linear" else "b"
-        fits = [model().fit(t[["x"]], t[column], sample_weight=t.w) for t in tables]
-        weighted = combine(fits, data=[(t[["x"]], t[column], t.w) for t in tables])
-        even = [model().fit(t[["x"]], t[column]) for t in tables]
-        plain = combine(even, data=[(t[["x"]], t[column]) for t in tables])
-        ratio = weighted.within / plain.within  # exponential weights: records are worth half
-        assert np.all((ratio > 1.3) & (ratio < 3.0))
-        scaled = combine(even, data=[(t[["x"]], t[column], np.full(500, 7.0)) for t in tables])
-        np.testing.assert_allclose(scaled.within, plain.within)
-        if kind == "linear":
-            with pytest.raises(ArgumentError, match=r"results\[0\]: the coefficients are .* \(X, y, weights\)"):
-                combine(fits, data=[(t[["x"]], t[column]) for t in tables])
-
-    def test_a_penalty_is_told(self, tables) -> None:
-        from sklearn.linear_model import LogisticRegression
-
-        data = [(t[["x"]], t.b) for t in tables]
-        for penalty, notes in ((np.inf, 0), (0.01, 1)):
-            fits = [LogisticRegression(C=penalty, tol=1e-8).fit(x, y) for x, y in data]
-            found = [note for note in combine(fits, data=data).notes if "C=np.inf" in note]
-            assert len(found) == notes
-
-    def test_models_whose_standard_errors_are_not_known(self, tables) -> None:
-        from sklearn.linear_model import Lasso, Ridge
-
-        for model in (Lasso(), Ridge()):
-            fits = [model.fit(tables[0][["x"]], tables[0].y)] * 2
-            with pytest.raises(ArgumentError, match=f"the standard errors of a {type(model).__name__} are not known"):
-                combine(fits, data=[(t[["x"]], t.y) for t in tables[:2]])
-
-    def test_other_outcomes_and_data(self, tables) -> None:
-        from sklearn.linear_model import LinearRegression, LogisticRegression
-
-        data = [(t[["x"]], np.where(t.b, "yes", "no" if place else "zero")) for place, t in enumerate(tables)]
-        fits = [LogisticRegression(C=np.inf).fit(x, y) for x, y in data]
-        with pytest.raises(ArgumentError, match=r"outcome yes or zero, and results\[1\] about no or yes"):
-            combine(fits, data=data)
-        fits = [LinearRegression().fit(t[["x"]], t.y) for t in tables]
-        wrong: tuple[Any, ...]
-        for wrong in ((tables[0][["x"]], tables[0].y[:5]), (tables[0][["g"]], tables[0].y), (3,), (["a"], [1.0])):
-            with pytest.raises(ArgumentError, match=r"results\[0\]: "):
-                combine(fits, data=[wrong, *[(t[["x"]], t.y) for t in tables[1:]]])
-
-
 class TestRefusals:
     @pytest.mark.parametrize(
         ("results", "options", "message"),
@@ -545,9 +440,9 @@ class TestRefusals:
             ([(1.0, -1.0), (1.0, 1.0)], {}, "at least 0"),
             ([(np.nan, 1.0), (1.0, 1.0)], {}, "finite"),
             ([1.0, 2.0], {}, "float"),
+            ([SimpleNamespace(coef_=np.ones(2), intercept_=1.0)] * 2, {}, "give the coefficients and their variances"),
             ([(1.0, 1.0), (1.0, 1.0)], {"rule": "rubin"}, "rule"),
             ([(1.0, 1.0), (1.0, 1.0)], {"synthetic_share": 0}, "synthetic_share"),
-            ([(1.0, 1.0), (1.0, 1.0)], {"data": []}, "0 entries for 2"),
         ],
     )
     def test_of_arguments(self, results, options, message) -> None:
