@@ -120,7 +120,7 @@ def effective(report: Any, tables: int) -> tuple[float, float, list[str]]:
     return report.bulk_ess, wider, notes
 
 
-def too_close(within: np.ndarray, between: np.ndarray, m: np.ndarray, share: float) -> np.ndarray:
+def too_close(within: np.ndarray, between: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Return which components vary less between tables than tables of independent records do.
 
     For normal estimates, (m - 1) b / u follows the chi-squared distribution at least. Analysts' variances are rough, so

@@ -19,7 +19,6 @@ by "multiple_imputation", as exact answers may determine the estimates.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +126,6 @@ def combine(
     results: Sequence[Any],
     *,
     rule: str | None = None,
-    synthetic_share: float = 1.0,
     tables: SampledTables[Any] | None = None,
 ) -> Combined:
     """Return one estimate with a valid standard error from the same analysis of m synthetic tables.
@@ -147,7 +145,6 @@ def combine(
             Estimates with names are put in the order of the first result's.
         rule: a rule of the table in `pgmest.analyses.rules`; by default "noise_aware" (`Posterior.sample_tables(m)`),
             and "multiple_imputation" for `tables` with weights, or drawn with about="table".
-        synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
         tables: the tables, as `sample_tables` returned them: they know the effective draws and the agreement of the
             chains that drew them, and the pairs of attributes that no answer is about. Tables with weights, of linked
             tables, must be given, as they know how much farther apart draws would be.
@@ -162,8 +159,6 @@ def combine(
             variances below 0, or estimates that are all the same.
     """
     rule = _rule_of(rule, tables)
-    if not 0 < synthetic_share < math.inf:
-        raise ArgumentError.of("synthetic_share", synthetic_share, "a positive number: synthetic over real records")
     try:
         parts = list(results)
     except TypeError:
@@ -188,7 +183,7 @@ def combine(
     elif len(parts) > 1 and not variances.any() and estimates.var(axis=0).any():
         notes = [*equal, NO_VARIANCE]
     degrees, missing = min(one.degrees for one in read), rule == TABLE_RULE and tables is None
-    return _combined(estimates, variances, rule, synthetic_share, names, most, wider, notes, degrees, missing)
+    return _combined(estimates, variances, rule, names, most, wider, notes, degrees, missing)
 
 
 def _rule_of(rule: Any, tables: Any) -> str:
@@ -217,7 +212,6 @@ def _combined(
     estimates: np.ndarray,
     variances: np.ndarray,
     rule: str,
-    share: float,
     names: tuple[str, ...],
     most: float,
     wider: float,
@@ -240,14 +234,14 @@ def _combined(
             "disagree, and the standard errors were widened. Raise warm_up= or draws= of posterior().",
         ]
     spread, tables = (1.0 + 1.0 / m) * between, len(estimates)
-    total, degrees = RULES[rule](within, between, spread, m, share)
+    total, degrees = RULES[rule](within, between, spread, m)
     if rule in INDEPENDENT:
-        close = too_close(within, between, m, share)
+        close = too_close(within, between, m)
         if close.any():
-            safe = multiple_imputation(within, between, spread, m, share)
+            safe = multiple_imputation(within, between, spread, m)
             total, degrees = (np.where(close, one, other) for one, other in zip(safe, (total, degrees), strict=True))
             notes = [*notes, note_of_close_tables(close, rule)]
-    sampling = total if rule == "simple" else within * (share if rule == "noise_aware" else 1.0)
+    sampling = total if rule == "simple" else within
     degrees = with_analysis(degrees, sampling, total, analysis, missing)
     notes = [*notes, *notes_of_tables(variances)]
     stddev = np.sqrt(total)

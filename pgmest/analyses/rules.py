@@ -7,21 +7,20 @@ variance of $\bar q$ about the population's value is
 ======================  =======================================  ================================================
 rule                    variance                                 the tables are
 ======================  =======================================  ================================================
-"noise_aware"           $B - \bar u + \bar u \, k / n$           `Posterior.sample_tables(about="population")`
+"noise_aware"           $\max(B, \bar u)$                        `Posterior.sample_tables(about="population")`
 "fully_synthetic"       $B - \bar u$                             drawn from a posterior of the population
                                                                  (Raghunathan, Reiter, Rubin 2003; Raisa et al. 2023)
 "partially_synthetic"   $\bar u + b / m$                         with some values replaced (Reiter 2003)
 "multiple_imputation"   $\bar u + B$                             real except for missing values (Rubin 1987), or
                                                                  `Posterior.sample_tables(about="table")`
-"simple"                $\bar u (k / n + 1 / m)$                 drawn from one fitted model, not a posterior
+"simple"                $\bar u (1 + 1 / m)$                     drawn from one fitted model, not a posterior
                                                                  (Raab, Nowok, Dibben 2016)
 ======================  =======================================  ================================================
 
-k is the number of records of a synthetic table, n that of the real one. "noise_aware" is for posteriors given noisy
-answers about one table. Their draws differ by the noise, whose variance is $B - \bar u$. The sampling of the real table
-adds $\bar u k / n$. At k = n the sum is B.
+A synthetic table has as many records as the real one. "noise_aware" is for posteriors given noisy answers about one
+table. Their draws differ by the noise, whose variance is $B - \bar u$. The sampling of the real table adds $\bar u$.
 
-If $B - \bar u$ is negative by chance, the variance is $\bar u k / n$ (Reiter 2002).
+If $B - \bar u$ is negative by chance, the variance is $\bar u$ (Reiter 2002).
 
 The degrees of freedom of a rule are those for $\bar u$ known. `with_analysis` counts that $\bar u$ is an estimate.
 """
@@ -33,34 +32,30 @@ import numpy as np
 Parts = tuple[np.ndarray, np.ndarray]
 
 
-def _noise_aware(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
+def _noise_aware(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray) -> Parts:
     """Give m - 1 degrees of freedom to the variance between tables, and inf to the rest (Satterthwaite 1946)."""
     noise = np.maximum(spread - within, 0.0)
-    total = noise + within * share
+    total = noise + within
     return total, (m - 1) * _squared_ratio(total, np.where(noise > 0, spread, 0.0))
 
 
-def _fully_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
-    total = np.where(spread > within, spread - within, within * share)
+def _fully_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray) -> Parts:
+    total = np.where(spread > within, spread - within, within)
     return total, np.maximum((m - 1) * _squared_ratio(total, spread), 1.0)
 
 
-def _partially_synthetic(
-    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
-) -> Parts:
+def _partially_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray) -> Parts:
     total = within + between / m
     return total, (m - 1) * _squared_ratio(total, between / m)
 
 
-def multiple_imputation(
-    within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float
-) -> Parts:
+def multiple_imputation(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray) -> Parts:
     total = within + spread
     return total, (m - 1) * _squared_ratio(total, spread)
 
 
-def _simple(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray, share: float) -> Parts:
-    return within * (share + 1.0 / m), np.full(within.shape, np.inf)
+def _simple(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: np.ndarray) -> Parts:
+    return within * (1.0 + 1.0 / m), np.full(within.shape, np.inf)
 
 
 RULES = {

@@ -94,8 +94,8 @@ class TestFormulas:
         assert (tables.changed("abc").about, combine(self.RESULTS, tables=tables).rule) == ("population", "noise_aware")
 
     def test_a_negative_variance_is_replaced(self) -> None:
-        found = combine([(1.0, 5.0), (1.1, 5.0)], rule="fully_synthetic", synthetic_share=0.5)
-        assert float(found.stddev) == pytest.approx(np.sqrt(2.5))
+        found = combine([(1.0, 5.0), (1.1, 5.0)], rule="fully_synthetic")
+        assert float(found.stddev) == pytest.approx(np.sqrt(5.0))
         same = combine([(1.0, 0.0), (1.0, 0.0)], rule="fully_synthetic")
         assert float(same.stddev) == 0.0
         assert same.p_values() == pytest.approx(0.0)
@@ -442,7 +442,6 @@ class TestRefusals:
             ([1.0, 2.0], {}, "float"),
             ([SimpleNamespace(coef_=np.ones(2), intercept_=1.0)] * 2, {}, "give the coefficients and their variances"),
             ([(1.0, 1.0), (1.0, 1.0)], {"rule": "rubin"}, "rule"),
-            ([(1.0, 1.0), (1.0, 1.0)], {"synthetic_share": 0}, "synthetic_share"),
         ],
     )
     def test_of_arguments(self, results, options, message) -> None:
