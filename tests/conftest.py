@@ -91,4 +91,4 @@ def shared_data() -> Callable[[str], Dataset]:
 @pytest.fixture
 def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the pictures of reports empty in tests of their texts: drawing takes most of the time."""
-    monkeypatch.setattr("pgmest.plots.style.as_image", lambda figure: ("image/png", b""))
+    monkeypatch.setattr("pgmest.plots.style.as_image", lambda figure: b"")

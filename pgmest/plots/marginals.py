@@ -36,6 +36,9 @@ BARS_A_ROW, MAPS_A_ROW = 4, 2
 LABEL_INCHES = 0.6
 """The additional height of a row of panels, in inches, if values have labels."""
 
+CATEGORY, THINNEST = 0.8, 0.2
+"""The width of the bar of a category, and the least one of a bin, where the mean bin has width 1."""
+
 Labels = Mapping[str, Sequence[str]]
 """The labels of the codes, by attribute."""
 
@@ -103,8 +106,10 @@ def draw_marginals(
     labels: Labels | None = None,
     *,
     across: int = BARS_A_ROW,
+    widths: Mapping[str, np.ndarray] | None = None,
+    ends: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> Figure:
-    """Draw the one-way marginals of one source as areas, `across` in a row.
+    """Draw the one-way marginals of one source as bars, `across` in a row.
 
     Args:
         source: anything whose `project(clique)` is a Factor of counts.
@@ -112,6 +117,8 @@ def draw_marginals(
         title: a heading for the whole figure.
         labels: attribute -> the labels of its codes; codes are shown for the other attributes.
         across: the number of panels in a row.
+        widths: attribute -> the widths of its bins, for the first codes; bins touch each other, categories do not.
+        ends: attribute -> the ends of intervals of its counts, which are drawn as error bars.
 
     Raises:
         OptionalDependencyError: matplotlib is not installed.
@@ -131,12 +138,28 @@ def draw_marginals(
         titles = _short_names(source, names)
         for axes, name in zip(grid.flat, names, strict=False):
             values = source.project((name,)).values
-            axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
-            axes.set(title=titles[name], ylabel="records", xlim=(-0.5, values.size - 0.5))
-            mark_codes(axes.xaxis, values.size, (labels or {}).get(name))
+            lefts, width = _bars(values.size, (widths or {}).get(name))
+            axes.bar(lefts, values, width, align="edge", color=TRUTH, linewidth=0.4, edgecolor="white")
+            if ends and name in ends:
+                low, high = (np.asarray(end).ravel() for end in ends[name])
+                middle = lefts + width / 2
+                axes.vlines(middle, low, high, color=INK, linewidth=0.9)
+            axes.set(title=titles[name], ylabel="records", xlim=(lefts[0], lefts[-1] + width[-1]))
+            mark_codes(axes.xaxis, values.size, (labels or {}).get(name), lefts + width / 2)
             axes.set_ylim(bottom=0)
         figure.suptitle(title, fontsize=13, fontweight="bold")
     return figure
+
+
+def _bars(size: int, widths: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the left ends and the widths of the bars of `size` codes: those of bins have a mean width of 1."""
+    drawn = np.full(size, CATEGORY)
+    lefts = np.arange(size) - CATEGORY / 2
+    if widths is not None and len(widths):
+        bins = np.maximum(widths / widths.mean(), THINNEST)
+        drawn[: len(bins)] = bins * len(bins) / bins.sum()
+        lefts[: len(bins)] = np.cumsum(drawn[: len(bins)]) - drawn[: len(bins)] - 0.5
+    return lefts, drawn
 
 
 def draw_pair_errors(

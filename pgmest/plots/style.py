@@ -63,9 +63,6 @@ FALLBACK_FONTS = (
 )
 """Fonts for scripts that matplotlib's default font lacks; those that are installed are used."""
 
-DOTS_PER_INCH = 110
-"""The resolution of pictures in pages."""
-
 MOST_LABELS = 12
 """The most labels of values that an axis shows."""
 
@@ -123,23 +120,15 @@ def text_drawn_by_reader() -> Iterator[None]:
         _BY_READER.reset(token)
 
 
-def as_image(figure: Figure) -> tuple[str, bytes]:
-    """Return a figure as a file: its media type and content.
+def as_image(figure: Figure) -> bytes:
+    """Return a figure as SVG, whose texts the reader's program draws with its fonts."""
+    from matplotlib import rc_context
 
-    The file is PNG, or SVG if a text has characters that no installed font has; the reader's program then draws texts
-    with its fonts.
-    """
-    from matplotlib import rc_context, text
-
-    have, buffer = _drawable(), io.BytesIO()
-    texts = "".join(one.get_text() for one in figure.findobj(text.Text))
-    if all(char.isascii() or ord(char) in have for char in texts):
-        figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
-        return "image/png", buffer.getvalue()
+    buffer = io.BytesIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pgmest"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(buffer, format="svg", dpi=DOTS_PER_INCH, metadata={"Date": None})
-    return "image/svg+xml", buffer.getvalue()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
 
 
 def shown(text: str) -> str:
@@ -198,8 +187,15 @@ def draw_matrix(
     return figure
 
 
-def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None) -> None:
-    """Set the ticks of an attribute's codes: whole numbers, or some of its labels, vertical if long."""
+def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, positions: np.ndarray | None = None) -> None:
+    """Set the ticks of an attribute's codes: whole numbers, or some of its labels, vertical if long.
+
+    Args:
+        axis: the axis.
+        size: the number of codes.
+        labels: the labels of the codes.
+        positions: the positions of the codes; 0, 1, ... by default.
+    """
     from matplotlib.ticker import MaxNLocator
 
     if labels is None:
@@ -207,7 +203,7 @@ def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None) -> No
         return
     marked = range(0, size, -(-size // MOST_LABELS))
     texts = [_shortened(shown(labels[code])) for code in marked]
-    axis.set_ticks(marked, texts)
+    axis.set_ticks(list(marked) if positions is None else [float(positions[code]) for code in marked], texts)
     if axis is axis.axes.xaxis and sum(map(len, texts)) > ACROSS:
         axis.set_tick_params(labelrotation=90)
 

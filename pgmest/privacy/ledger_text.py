@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 MOST_LISTED = 40
 """The most charges that are printed one by one; of more, a summary is printed."""
 
+TECHNICAL = ("clique", "query", "grid")
+"""The parameters of a request that the JSON of a ledger has, and its text has not."""
+
 LONGEST_LABEL = 64
 LONGEST_DETAILS = 80
 
@@ -101,7 +104,7 @@ def _details(entry: Entry) -> str:
     parts = [
         value if name == "noise" else f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in entry.parameters.items()
-        if name != "clique"
+        if name not in TECHNICAL
     ]
     text = ", ".join(parts)
     shown = text if len(text) <= LONGEST_DETAILS else f"{text[: LONGEST_DETAILS - 3]}..."

@@ -57,7 +57,7 @@ class Reader(html.parser.HTMLParser):
 
 def read(path) -> Reader:
     reader = Reader(path.read_text(encoding="utf-8"))
-    assert all(image["src"].startswith("data:image/png;base64,") and image["alt"] for image in reader.images)
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") and image["alt"] for image in reader.images)
     assert reader.tags.isdisjoint({"script", "link", "iframe", "b"})
     assert "<b>age</b>" in reader.text
     return reader
@@ -102,7 +102,6 @@ def test_the_owners_page(tmp_path):
     found = read(path)
     assert path == tmp_path / "r.html"
     assert found.headings == [
-        "What error to expect",
         "How far off a count may be",
         "Which dependences were kept",
         "What was released",
@@ -135,23 +134,27 @@ def test_margins_say_how_far_off_counts_are_and_which_tables_rest_on_the_model(t
     found = read(report(None, MODEL, out=tmp_path / "p.html"))
     assert "How far off a count may be" in found.headings
     text = found.text.split("How far off a count may be")[1].split("Which dependences")[0]
-    assert text.count("NOT measured: rests on the model") == 2  # the pairs with $pay$
+    measured, modeled = text.split("would not be seen here.")[1].split("NOT measured: rests on the model")
+    pairs = ("<b>age</b> × $pay$", "$pay$ × sex")
+    assert [pair in measured for pair in pairs] == [False, False]
+    assert [pair in modeled for pair in pairs] == [True, True]
     for clique in (("$pay$",), ("<b>age</b>", "sex")):
         for number in count_errors(MODEL, clique).texts:
             assert number in text
+    assert "95 of 100 are within the dark lines" in found.text
     records = read(report(None, REAL, out=tmp_path / "r.html"))
     assert "How far off a count may be" not in records.headings
+    assert "dark lines" not in records.text
 
 
 def test_the_public_page_never_sees_the_data(tmp_path):
     found = read(report(None, MODEL, out=tmp_path / "p.html"))
     assert found.headings == [
-        "What error to expect",
+        "What the release says about each attribute",
+        "Dependences in the release",
         "How far off a count may be",
         "Which dependences were kept",
         "What was released",
-        "What the release says about each attribute",
-        "Dependences in the release",
         "How well the model fits the noisy answers",
         "What it cost in privacy",
     ]

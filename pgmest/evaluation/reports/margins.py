@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.widths import joined
-from pgmest.errors import ArgumentError
-from pgmest.evaluation.reports.page import paragraph, section, table
+from pgmest.errors import ArgumentError, listed
+from pgmest.evaluation.reports.page import paragraph, section, subsection, table
 from pgmest.measurements.measured_tables import MEASURED, MODELED, MeasuredCliques
 from pgmest.models.errors.drawn_intervals import drawn_answers
 from pgmest.queries import Kron
@@ -38,7 +38,13 @@ EXACT = 1e-3
 COLUMNS = ("typically off by", "95 of 100 within", "large counts within")
 """The headings of the errors of a table."""
 
+NAMED = 100
+"""The most other tables that are named."""
+
 BASIS = {MEASURED: "measured", MODELED: "NOT measured: rests on the model"}
+MERGED, HELD = "measured with some values merged", "held exactly"
+BASES = (HELD, MEASURED, MERGED, BASIS[MODELED])
+"""What counts can be based on, in the order of the section."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +114,15 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
     known = MeasuredCliques.of(source)
     if known is None or getattr(model, "known_errors", None) is None:
         return ""
-    rows, errors = [], {}
+    groups, errors = {basis: [] for basis in BASES}, {}
     try:
         for clique, evidence in _listed(model, known):
             errors[clique] = one = count_errors(model, clique)
             basis = basis_of(evidence, one.exact)
-            rows.append((joined(clique, model.domain), *one.texts, counted(one.noise), basis))
+            groups[basis].append((joined(clique, model.domain), *one.texts, counted(one.noise)))
     except ArgumentError:  # the answers are of a kind from which no errors can be drawn
         return ""
-    if not rows:
+    if not errors:
         return ""
     clique = max(errors, key=lambda one: (len(one), errors[one].typical))
     example = (
@@ -137,12 +143,16 @@ def likely_margins(source: Any, title: str = "How far off a count may be") -> st
             "another no more than the measured tables suggest. A stronger dependence would not be seen here."
         ),
         *([paragraph(model.rows_counted)] if getattr(model, "rows_counted", "") else []),
-        table(("table", *COLUMNS, "mostly noise under", "based on"), rows, ("based on",)),
+        *(
+            subsection(f"{basis[0].upper()}{basis[1:]}", table(("table", *COLUMNS, "mostly noise under"), rows))
+            for basis, rows in groups.items()
+            if rows
+        ),
     ]
-    pairs = len(model.domain) * (len(model.domain) - 1) // 2
-    left = len(model.domain) + pairs - len(rows)
-    if left > 0:
-        parts.append(paragraph(f"{left:,} more attributes and pairs are not listed."))
+    every = (clique for size in (1, 2) for clique in itertools.combinations(model.domain, size))
+    left = [joined(clique, model.domain) for clique in every if clique not in errors]
+    if left:
+        parts.append(paragraph(f"Not listed, because they are many or large: {listed(left, NAMED)}."))
     return section(title, *parts)
 
 
@@ -154,7 +164,7 @@ def count_errors(model: Any, query: Clique | Kron) -> CountErrors:
 
 def basis_of(evidence: str, exact: bool) -> str:
     """Return what the counts of a table are based on, in words."""
-    return "held exactly" if exact else BASIS.get(evidence, "measured with some values merged")
+    return HELD if exact else BASIS.get(evidence, MERGED)
 
 
 def _listed(model: Any, known: MeasuredCliques) -> Iterator[tuple[Clique, str]]:

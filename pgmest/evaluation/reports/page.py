@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #10233f; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #a9cbe4; }
+h1 { font-size: 1.7rem; } h3 { font-size: 1rem; margin-bottom: 0; }
+h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #a9cbe4; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; }
 td.number { white-space: nowrap; }
@@ -21,16 +22,17 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 th { border-bottom: 1px solid #10233f; }
 table.facts th { border: 0; vertical-align: top; white-space: nowrap; }
 img { max-width: 100%; }
-.pictures { display: flex; flex-wrap: wrap; gap: .5rem; } .pictures img { width: 14.4rem; max-width: 100%; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(18rem, 1fr)); gap: 1rem; }
+.pictures img { width: 100%; }
 pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; }
 .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
 @media (max-width: 36rem) { table.facts th, table.facts td { display: block; }
-  table.facts td { padding-bottom: .5rem; } .pictures img { width: 100%; }
+  table.facts td { padding-bottom: .5rem; }
   .picture { overflow-x: auto; } .picture img { max-width: max(100%, 55rem); }
   .wide table { font-size: .85rem; } td, th { padding-right: .5rem; }
   td:last-child, th:last-child { padding-right: 0; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; } pre { white-space: pre-wrap; }
-  .wide { overflow: visible; } table { font-size: 9pt; } .pictures img { width: 23%; }
+  .wide { overflow: visible; } table { font-size: 9pt; } .pictures { grid-template-columns: repeat(3, 1fr); }
   img, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
@@ -57,6 +59,11 @@ def bullets(texts: Iterable[str]) -> str:
 def section(heading: str, *parts: str) -> str:
     """Return a section with its heading; `parts` are HTML."""
     return f"<section><h2>{html.escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def subsection(heading: str, *parts: str) -> str:
+    """Return a part of a section with its heading; `parts` are HTML."""
+    return f"<h3>{html.escape(heading)}</h3>\n" + "\n".join(parts)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence[str] = ()) -> str:
@@ -93,10 +100,9 @@ def _image(figure: Figure, description: str) -> str:
 
     from pgmest.plots.style import as_image
 
-    kind, content = as_image(figure)
+    data = base64.b64encode(as_image(figure)).decode("ascii")
     pyplot.close(figure)
-    data = base64.b64encode(content).decode("ascii")
-    return f'<img alt="{html.escape(description)}" src="data:{kind};base64,{data}">'
+    return f'<img alt="{html.escape(description)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def page(title: str, *parts: str) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmest._base.html import html_text
 from pgmest._base.widths import joined, key_of_names, short_names, shortened
-from pgmest.errors import listed, percent_text, plural
+from pgmest.errors import PgmestError, listed, percent_text, plural
 from pgmest.evaluation.reports.page import DOTS, facts, notice, paragraph, picture, pictures, section, table
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.measurements.measured_tables import IN_GROUPS, MEASURED, MODELED, MeasuredCliques, measured_tables
+from pgmest.models.error_bars import interval
 from pgmest.models.exact import Model
 from pgmest.models.protocol import EstimatedModel
 from pgmest.privacy.ledger import Statement
@@ -56,8 +58,6 @@ def expected_errors(source: Any, records: float) -> str:
     rows = [
         (
             joined(one.clique, source.domain),
-            f"{one.cells:,}",
-            _number(one.mean_count),
             _number(one.stddev) if one.stddev else "none",
             percent_text(one.error, 1) if one.stddev else "exact",
         )
@@ -69,7 +69,7 @@ def expected_errors(source: Any, records: float) -> str:
             "that the noise alone would put into a wrong cell of the table; information from other tables reduces it."
             + (EXACT if any(not one.stddev for one in measured) else "")
         ),
-        table(("table", "cells", "records in a cell", "noise on a cell", "expected error"), rows),
+        table(("table", "noise of an answer", "expected error"), rows),
     ]
     if len(measured) > SHOWN_TABLES:
         parts.append(paragraph(f"{len(measured) - SHOWN_TABLES:,} more tables were measured, with more noise."))
@@ -189,23 +189,40 @@ def agreement_with_answers(model: Model) -> str:
     return section("How well the model fits the noisy answers", *parts)
 
 
-def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
-    """Return the section with pictures of the released one-way marginals."""
+def released_marginals(
+    source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]], widths: Mapping[str, np.ndarray]
+) -> str:
+    """Return the section with pictures of the released one-way marginals, with their intervals if the model has any.
+
+    Args:
+        source: the release.
+        domain: the attributes.
+        labels: attribute -> the labels of its codes.
+        widths: attribute -> the widths of its bins, for the first codes.
+    """
     from pgmest.plots import draw_marginals
 
+    model: Any = getattr(source, "model", source)
+    sure = set[str]()
+
     def drawn(name: str) -> tuple[Figure, str]:
-        return draw_marginals(source, [name], labels=labels, across=1), f"Released counts of each value of {name}"
+        ends = {}
+        if getattr(model, "known_errors", None) is not None:
+            with suppress(PgmestError):  # no errors can be drawn of some kinds of answers
+                bars = interval(model, (name,), kind="errors")
+                ends[name] = bars.low.values, bars.high.values
+        figure = draw_marginals(source, [name], labels=labels, across=1, widths=widths, ends=ends)
+        sure.update(ends)
+        return figure, f"Released counts of each value of {name}"
 
     names = list(domain)[:SHOWN_TABLES]
     known = MeasuredCliques.of(source)
     modeled = [name for name in domain if known is not None and known.evidence((name,)) != MEASURED]
     which = f" Not measured as they are: {listed([joined((name,), domain) for name in modeled], SHOWN_NAMES)}."
+    shown = pictures(map(drawn, names))
     text = "The number of records with each value, as released. These are estimates, not the true numbers."
-    return section(
-        "What the release says about each attribute",
-        paragraph(text + (which if modeled else "")),
-        pictures(map(drawn, names)),
-    )
+    text += " Of the true numbers, 95 of 100 are within the dark lines." if sure else ""
+    return section("What the release says about each attribute", paragraph(text + (which if modeled else "")), shown)
 
 
 def released_dependences(source: Projectable, domain: Domain) -> str:

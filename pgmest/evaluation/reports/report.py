@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
@@ -106,15 +108,15 @@ def report(
     statement = _statement(synthetic, schema)
     parts = [] if real is None or schema is None else [raw_table(check)]
     parts += [] if statement is None else [promise(statement)]
-    parts.append(expected_errors(synthetic, float(synthetic.project(()))))
-    parts.append(likely_margins(synthetic))
+    if real is None:
+        widths = {} if schema is None else bin_widths(schema)
+        parts += [released_marginals(synthetic, domain, labels, widths), released_dependences(synthetic, domain)]
+    parts.append(likely_margins(synthetic) or expected_errors(synthetic, float(synthetic.project(()))))
     parts.append(kept_dependences(synthetic))
     parts.append(what_was_released(synthetic, domain, labels))
     parts.append(levels_section(synthetic, domain, None if real is None else real.select(domain)))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
-    if real is None:
-        parts += [released_marginals(synthetic, domain, labels), released_dependences(synthetic, domain)]
-    else:
+    if real is not None:
         real, pairs = real.select(domain), _pairs(domain)
         parts.append(one_way(real, synthetic, domain, labels))
         parts += [two_way(real, synthetic, pairs, labels)] if pairs else []
@@ -146,6 +148,14 @@ def _checked_domain(real: Any, synthetic: Any, check: Any = None) -> Domain:
     if real is None and check is not None:
         raise ArgumentError.of("check", "of a raw table", "None where real is None: it would make the page private")
     return domain
+
+
+def bin_widths(schema: Schema) -> dict[str, np.ndarray]:
+    """Return the widths of the bins of each attribute that has bins."""
+    from pgmest.schema.grid import Grid
+
+    columns = {name: schema.column(name) for name in schema.domain}
+    return {name: np.diff([*one.starts, one.high]) for name, one in columns.items() if isinstance(one, Grid)}
 
 
 def _labels(schema: Schema | None, domain: Domain) -> dict[str, list[str]]:
