@@ -362,17 +362,6 @@ class ChargeError(PgmestError):
         )
 
 
-class PlanError(PgmestError):
-    """A request that is not in the plan for which a budget was calibrated; nothing was spent."""
-
-    @classmethod
-    def of(cls, label: str, reason: str) -> PlanError:
-        return cls(
-            f"{label} is not in the plan for which the budget was calibrated: {reason}. Nothing was spent. Add it to "
-            'the plan, or use adaptive costs: a budget of Rho, or accounting="gdp".'
-        )
-
-
 class ScoreError(PgmestError, ValueError):
     """Scores by which no candidate can be selected."""
 

@@ -32,7 +32,7 @@ HEAVY = {
     "tqdm",
     "yaml",
 }
-DISTRIBUTIONS = {"dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 """The distributions whose name differs from that of their package."""
 
 

@@ -189,7 +189,7 @@ class ResidualAIM(Mechanism):
     """AIM with residuals, for all pairs."""
 
     definition: ClassVar[str] = "zcdp"
-    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
+    gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         relevance = {c: w for c, w in relevant_cliques(curator.domain, workload, math.inf).items() if 1 <= len(c) <= 2}
@@ -226,7 +226,7 @@ class SWIFT(Mechanism):
     """SWIFT, for all pairs."""
 
     definition: ClassVar[str] = "zcdp"
-    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
+    gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain

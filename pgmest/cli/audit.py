@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> None:
 
     mechanism = _mechanism(options)
     data, neighbor = _tables(mechanism)
-    claim, _ = mechanism.planned(data.domain)
+    claim = mechanism.budget()
     threshold = None if isinstance(claim, Epsilon) else 0.0  # for rho and mu, a fixed threshold of the likelihood ratio
     needed = least_trials(claim, options.confidence, threshold=threshold is not None)
     if options.trials < needed:
@@ -96,8 +96,7 @@ def _computed(mechanism: Mechanism, data: Dataset, neighbor: Dataset) -> float:
     from pgmest.privacy.transcript import Witness
 
     options = {"neighbors": mechanism.neighbors, "backend": mechanism.backend, "seed": 0}
-    budget, plan = mechanism.planned(data.domain)
-    witness = Witness(data, neighbor, budget, plan=plan, **options)
+    witness = Witness(data, neighbor, mechanism.budget(), **options)
     mechanism.run(witness, None, np.random.default_rng(0))
     shares = [answer.loss / float(answer.cost.exact[0]) if answer.cost else math.inf for answer in witness.answers]
     return max((share for share in shares if not math.isnan(share)), default=0.0)
@@ -111,15 +110,14 @@ def _private(mechanism: Mechanism, data: Dataset, neighbor: Dataset, bar: Any) -
         bar.update()
         mechanism.run(curator, None, np.random.default_rng(bar.n))
 
-    budget, plan = mechanism.planned(data.domain)
-    options = {"plan": plan, "neighbors": mechanism.neighbors, "backend": mechanism.backend}
-    return privacy_loss(run, data, neighbor, budget, **options)
+    options = {"neighbors": mechanism.neighbors, "backend": mechanism.backend}
+    return privacy_loss(run, data, neighbor, mechanism.budget(), **options)
 
 
 def _show(options: argparse.Namespace, claim: Budget, report: AuditReport, computed: float) -> None:
     from pgmest.privacy.ledger import amounts
 
-    name = {"Rho": "rho", "PlannedRho": "rho", "GDP": "mu"}.get(type(claim).__name__, "epsilon")
+    name = {"Rho": "rho", "GDP": "mu"}.get(type(claim).__name__, "epsilon")
     bound, most = getattr(report, name), getattr(report, f"most_{name}")
     false = computed > 1 + ROUNDING or report.contradicts(claim)
     if options.json:

@@ -57,6 +57,8 @@ class AIM(Mechanism):
     relevance to the workload, the sum of weight_c |r & c| over the cliques c. If a measurement moved the model less
     than noise alone would, later rounds cost four times as much, so their noise is half as large (annealing).
 
+    Under (epsilon, delta) the budget is in mu: choices are a tenth of it, so noise is less than with a budget in rho.
+
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
     >>> result = AIM(epsilon=1.0, delta=1e-9, backend="simulation").fit(data, seed=0)
@@ -102,7 +104,7 @@ class AIM(Mechanism):
     levels: bool = parameter(False, FLAG)
 
     definition: ClassVar[str] = "zcdp"
-    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
+    gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         relevance = relevant_cliques(curator.domain, workload, self.max_cells)

@@ -117,7 +117,7 @@ class HDMM(Mechanism):
     max_megabytes: float = parameter(MODEL_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
-    gaussian_only: ClassVar[bool] = True
+    gaussian_curve: ClassVar[bool] = True
 
     def plan(self, domain: Domain | Mapping[str, int], workload: Any = None) -> MeasurementPlan:
         """Return the planned measurements and their expected error.

@@ -31,7 +31,7 @@ class Independent(Mechanism):
 
     definition: ClassVar[str] = "either"
     uses: ClassVar[str] = "marginals"
-    gaussian_only: ClassVar[bool] = True
+    gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Model:
         cliques = [(name,) for name in curator.domain]

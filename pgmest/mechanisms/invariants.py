@@ -29,7 +29,7 @@ from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.unprotected import Invariant, counts_all, name_of, named_tables
 from pgmest.sampling.facts import Facts
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Domain
 
 INVARIANTS = "invariants"
 """The key of `Result.details` under which a run says whether its model holds the invariants."""
@@ -201,16 +201,6 @@ def possible_total(curator: Curator, total: float) -> float:
         _TOTALS[curator] = float(np.ceil(low - CLOSE * low)), float(np.floor(high + CLOSE * high))
     low, high = _TOTALS[curator]
     return max(low, min(total, high))
-
-
-def determined(invariants: Iterable[Invariant], clique: Clique) -> bool:
-    """Return whether one of the invariants is a table that has all attributes of a clique."""
-    return any(
-        set(clique) <= set(one.clique) and one.query is None and bool(one.exact_rows.all())
-        if isinstance(one, LinearMeasurement)
-        else set(clique) <= set(one)
-        for one in invariants
-    )
 
 
 def within_bounds(

@@ -26,9 +26,6 @@ ESTIMATORS = ("pgm", "original")
 BACKENDS = ("opendp", "simulation")
 """The sources of noise (`pgmest.privacy.noise.make_backend`)."""
 
-ACCOUNTINGS = ("auto", "zcdp", "gdp", "pld")
-"""The conversions of (epsilon, delta) to a budget (`pgmest.mechanisms.Mechanism`)."""
-
 MEASURING_SHARE = 0.9
 """The share of a round's budget that pays for its measurement; the rest pays for the selection (alpha of AIM)."""
 

@@ -26,7 +26,6 @@ from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
 from pgmest.mechanisms.stopping import Stop, say_cut_short, stopped_early
 from pgmest.models.one_code import with_constants
 from pgmest.privacy.budgets import ApproxDP, Budget
-from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.unprotected import Invariant
 from pgmest.tables.domain import Domain
@@ -91,7 +90,6 @@ class PreparedRun:
         data: the private records.
         workload: the checked workload about all attributes; None for the mechanism's default.
         budget: the budget of the run.
-        plan: the charges that the budget was calibrated for, if they are fixed beforehand.
         rules: the structural zeros.
         invariants: the tables that are not protected.
         noise: the generator of simulated noise.
@@ -103,7 +101,6 @@ class PreparedRun:
     data: Dataset
     workload: Workload | None
     budget: Budget
-    plan: ChargePlan | None
     rules: tuple[Rule, ...]
     invariants: tuple[Invariant, ...]
     noise: np.random.Generator
@@ -122,7 +119,6 @@ class PreparedRun:
         return Curator(
             self.data,
             self.budget,
-            plan=self.plan,
             neighbors=self.mechanism.neighbors,
             backend=self.mechanism.backend,
             seed=self.noise,

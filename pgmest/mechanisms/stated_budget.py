@@ -1,4 +1,4 @@
-"""The budget that the parameters of a mechanism state, and the checks of how it is accounted for."""
+"""The budget that the parameters of a mechanism state."""
 
 from __future__ import annotations
 
@@ -39,25 +39,3 @@ def stated_budget(
     if definition == "pure":
         raise ArgumentError(f"{name} is pure epsilon-DP, so delta={delta} is not spent: leave delta= out.")
     return (GDP if gdp else Rho).of(epsilon, delta)
-
-
-def check_accounting(
-    name: str, accounting: str, accountings: tuple[str, ...], gaussian_only: bool, delta: float | None
-) -> None:
-    """Raise ArgumentError if a way of accounting other than "auto" is not proven for a mechanism, or needs a delta."""
-    if not delta:
-        raise ArgumentError(
-            f"{name} got accounting={accounting!r}, which is for a budget of epsilon= with a positive delta=: "
-            "leave accounting= out."
-        )
-    if gaussian_only or accounting in accountings:
-        return
-    if accounting == "pld" and "gdp" in accountings:
-        raise ArgumentError(
-            f"{name} decides the costs of its rounds by earlier answers. A privacy-loss distribution is proven for "
-            'costs that are fixed beforehand only: take accounting="gdp", which is proven for both.'
-        )
-    raise ArgumentError(
-        f"{name} takes accounting={' or '.join(map(repr, accountings))}, not {accounting!r}: no tighter "
-        "bound is known for its noise."
-    )

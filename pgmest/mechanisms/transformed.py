@@ -74,11 +74,6 @@ class Transformed(Mechanism):
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        if self.accounting != "auto" or self.inside.accounting == "pld":
-            raise ArgumentError(
-                'Transformed has the accounting of its mechanism, which cannot be "pld": a plan is for attributes that '
-                'are known beforehand, but the steps change them at a cost. Use "gdp".'
-            )
         if (self.epsilon, self._delta(), self.rho) != (None, None, None):
             raise ArgumentError(
                 "Transformed has the budget of its mechanism: give epsilon=, delta= or rho= to the mechanism."
@@ -109,9 +104,6 @@ class Transformed(Mechanism):
     def budget(self) -> Epsilon | Rho | GDP:
         """Return the budget of the mechanism inside."""
         return self.inside.budget()
-
-    def check_budget(self) -> None:
-        """Check nothing: the mechanism inside has checked its budget."""
 
     def with_neighbors(self, neighbors: Neighbors) -> Self:
         """Return a copy with another neighboring relation, also for the mechanism inside."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,8 +20,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.selection import CellMerging, PaidSelection, latest
 from pgmest.privacy import requests
 from pgmest.privacy.accesses import Access
-from pgmest.privacy.budgets import ApproxDP, Budget, PlannedRho, Rho
-from pgmest.privacy.charge_plan import ChargePlan, PlannedRun
+from pgmest.privacy.budgets import ApproxDP, Budget
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.journal import Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
@@ -70,7 +69,6 @@ class Account(OneProcess):
         on_charge: Callable[[Self], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
         invariants: Iterable[Invariant] = (),
-        plan: ChargePlan | None = None,
         threshold_delta: float = 0.0,
         promise: ApproxDP | None = None,
     ):
@@ -103,9 +101,6 @@ class Account(OneProcess):
             raise ArgumentError(
                 f"under Replace{why} the number of records is public, and 0: there is nothing to measure."
             )
-        planned = _planned(plan, budget)
-        if plan is not None and promise is not None and not plan.implies(cast(Rho, budget), promise):
-            promise = None
         if named_tables(listed) and not isinstance(self.neighbors, Replace):
             raise ArgumentError.of(
                 "neighbors", self.neighbors, "Replace(...): neighbors agree on the tables that are read exactly"
@@ -129,7 +124,7 @@ class Account(OneProcess):
         self._run = ledger
         self._invariants = self._read(listed)
         self.ledger.unprotected = self._invariants.unprotected
-        self._payment = Payment(self.ledger, planned, self._journal, self._run)
+        self._payment = Payment(self.ledger, self._journal, self._run)
 
     @property
     def domain(self) -> Domain:
@@ -328,14 +323,3 @@ class Account(OneProcess):
     def _charged(self) -> None:
         if self._on_charge is not None:
             self._on_charge(self._outermost)
-
-
-def _planned(plan: ChargePlan | None, budget: Budget) -> PlannedRun | None:
-    """Return the unused part of a plan, or None without a plan.
-
-    Raises:
-        ArgumentError: if there is a plan without a budget of PlannedRho, or such a budget without a plan.
-    """
-    if (plan is not None) != isinstance(budget, PlannedRho):
-        raise ArgumentError("plan= and a budget of PlannedRho belong together: give plan.budget(...), or Rho.")
-    return None if plan is None or not isinstance(budget, PlannedRho) else PlannedRun(plan, budget)

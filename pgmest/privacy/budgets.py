@@ -308,17 +308,6 @@ class GDP(Budget):
 
 
 @dataclass(frozen=True, repr=False)
-class PlannedRho(Rho):
-    """The rho of a run whose costs were fixed beforehand (`pgmest.privacy.ChargePlan`).
-
-    Such a run promises a smaller epsilon than rho-zCDP alone.
-
-    Its Gaussian noise is as private as continuous noise of variance 1 / (2 rho), like the noise of `GDP`; its choices
-    cost what those of `Rho` cost. So its (epsilon, delta) can be read off exact curves.
-    """
-
-
-@dataclass(frozen=True, repr=False)
 class ApproxDP(Budget):
     """Approximate differential privacy: `Epsilon` up to an additive delta. It composes by adding both (basic)."""
 

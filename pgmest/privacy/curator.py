@@ -59,8 +59,6 @@ class Curator(Account):
             that several curators share (`begin_run`), which the caller ends.
         label: the name of the run in the dataset's ledger.
         on_charge: a function that is called with the curator after each charge, to show progress.
-        plan: the charges that a budget of `PlannedRho` was calibrated for (`pgmest.privacy.ChargePlan`); no others are
-            accepted.
         threshold_delta: the delta that may be spent, besides the budget, on labels that nobody listed (`frequent`).
         promise: the (epsilon, delta) for which the budget was calibrated, thresholds included, for the ledger to show.
         structural_zeros: rules of `pgmest.zeros` that hold for all possible records. They are public, and kept here for
@@ -93,7 +91,7 @@ class Curator(Account):
         """Return noisy answers to a query about the marginal of a clique, in counts, with the true kind of the noise.
 
         The budget's type determines the noise: discrete Gaussian for Rho, discrete Laplace for Epsilon, and Gaussian on
-        a fine grid for GDP, PlannedRho and ApproxDP (discrete Laplace if its delta is zero). A query that is not
+        a fine grid for GDP and ApproxDP (discrete Laplace if its delta is zero). A query that is not
         integer-valued is first rounded to a fine grid (`pgmest.privacy.grid`); the measurement has the rounded query.
 
         Args:

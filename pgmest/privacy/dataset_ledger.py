@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError, plural
-from pgmest.privacy.budgets import Budget, PlannedRho, rounded_down
+from pgmest.privacy.budgets import Budget, rounded_down
 from pgmest.privacy.chain import ChainedFile
 from pgmest.privacy.ledger import amounts, budget_of
 from pgmest.privacy.ledger_runs import Charge, LedgerRun, RunAccount, accounts, end_dropped_runs
@@ -101,8 +101,6 @@ class DatasetLedger(OneProcess):
         """
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
-        if isinstance(budget, PlannedRho):
-            raise ArgumentError.of("budget", budget, "Rho: a plan covers one run, not runs that are not known yet")
         if not (isinstance(threshold_delta, int | float) and 0 <= threshold_delta < 1):
             raise ArgumentError.of("threshold_delta", threshold_delta, "at least 0 and well below 1 / records")
         if Path(path).exists() or Path(path).with_name(Path(path).name + ".head").exists():

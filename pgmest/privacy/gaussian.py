@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-import numpy as np
-
 SAFETY = 1e-12
 """The relative margin of conversions, far above the rounding errors of their few float operations."""
 ROUNDING = 1e-13
@@ -34,23 +32,6 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     above, below = math.exp(log_ndtr(upper)), math.exp(min(0.0, epsilon + log_ndtr(lower)))
     slack = ROUNDING * (1 + abs(epsilon) + upper * upper)  # log_ndtr is about -upper^2 / 2 in the tail
     return min(1.0, max(0.0, above * (1 + slack) - below * (1 - slack)))
-
-
-def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
-    """Return the delta of mu-GDP at many epsilons, which may be negative, rounded up.
-
-    >>> np.round(gaussian_deltas(1.0, np.array([0.0, 1.0])), 6)
-    array([0.382925, 0.126937])
-    """
-    from scipy.special import log_ndtr
-
-    if not mu:
-        return np.maximum(0.0, -np.expm1(epsilons))
-    with np.errstate(over="ignore"):  # where mu is tiny
-        upper, lower = mu / 2 - epsilons / mu, -mu / 2 - epsilons / mu
-    above, below = np.exp(log_ndtr(upper)), np.exp(np.minimum(0.0, epsilons + log_ndtr(lower)))
-    slack = ROUNDING * (1 + np.abs(epsilons) + np.clip(upper, -1e6, 1e6) ** 2)
-    return np.clip(above * (1 + slack) - below * (1 - slack), 0.0, 1.0)
 
 
 @lru_cache(maxsize=256)

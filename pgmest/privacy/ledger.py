@@ -19,7 +19,6 @@ from pgmest.privacy.budgets import (
     ApproxDP,
     Budget,
     Epsilon,
-    PlannedRho,
     Rho,
     at_most_text,
     rounded_down,
@@ -137,8 +136,6 @@ class Statement:
     def implies(self, epsilon: float, delta: float) -> bool:
         """Return whether the budget, with the delta for thresholds, implies (epsilon, delta)-DP."""
         budget, left = self.budget, rounded_down(Fraction(delta) - Fraction(self.delta))
-        if isinstance(budget, PlannedRho):  # its curve needs the plan, from which the mechanism calibrated the budget
-            return left > 0
         if isinstance(budget, Epsilon | ApproxDP):
             spent = budget.to_approx() if isinstance(budget, Epsilon) else budget
             return spent.epsilon <= epsilon and spent.delta <= left
@@ -341,7 +338,7 @@ def budget_of(values: Mapping[str, Any]) -> Budget:
     Raises:
         ArgumentError: if the values are not those of a budget.
     """
-    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, PlannedRho, GDP, ApproxDP)}
+    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, GDP, ApproxDP)}
     try:
         numbers = dict(values)
         return kinds[numbers.pop("type")](**numbers)

@@ -16,7 +16,7 @@ import numpy as np
 from pgmest.errors import ArgumentError, SpendTooSmall
 from pgmest.measurements.noise import discrete_laplace, noise_scale, noise_stddev
 from pgmest.privacy import exponential
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, is_pure, rounded_up
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, is_pure, rounded_up
 from pgmest.privacy.gaussian import SAFETY, analytic_gaussian
 from pgmest.privacy.neighbors import Neighbors, root_up
 
@@ -71,9 +71,8 @@ def noise_for(spend: Budget, neighbors: Neighbors, query: Any = None, step: floa
 
     - Rho: discrete Gaussian noise with sigma = Delta_2 / sqrt(2 rho).
     - Epsilon, and ApproxDP with delta 0: discrete Laplace noise with b = Delta_1 / epsilon.
-    - GDP: Gaussian noise with sigma = Delta_2 / mu. PlannedRho: with the sigma of Rho. ApproxDP: with the sigma of the
-      analytic Gaussian mechanism. For these three the grid is so fine that the discrete Gaussian is a post-processing
-      of the continuous one.
+    - GDP: Gaussian noise with sigma = Delta_2 / mu. ApproxDP: with the sigma of the analytic Gaussian mechanism. For
+      these two the grid is so fine that the discrete Gaussian is a post-processing of the continuous one.
 
     Raises:
         SpendTooSmall: if the noise would be larger than any count.
@@ -98,10 +97,10 @@ def _calibrated(spend: Budget, neighbors: Neighbors, query: Any, step: Fraction)
         steps = rounded_up(neighbors.exact_l1(query) / step)
         return _in_counts("discrete_laplace", steps / spend.epsilon * (1 + SAFETY), steps, float(step))
     steps = root_up(neighbors.exact_l2_squared(query) / step**2)
-    if type(spend) is Rho:
+    if isinstance(spend, Rho):
         scale = steps / math.sqrt(2 * spend.rho) * (1 + SAFETY)
         return _in_counts("discrete_gaussian", scale, steps, float(step))
-    assert isinstance(spend, GDP | ApproxDP | PlannedRho)
+    assert isinstance(spend, GDP | ApproxDP)
     return _on_fine_grid(_sigma(spend), steps, float(step))
 
 
@@ -144,9 +143,9 @@ def values_noise(spend: Budget, count: int, sensitivity: float, together: bool =
         return _in_counts("discrete_laplace", apart / spend.epsilon * (1 + SAFETY), apart, step), apart
     rounding = root_up(Fraction(4 * count))
     apart = rounded_up(Fraction(each) + Fraction(rounding)) if together else root_up(Fraction(count * each**2))
-    if type(spend) is Rho:
+    if isinstance(spend, Rho):
         return _in_counts("discrete_gaussian", apart / math.sqrt(2 * spend.rho) * (1 + SAFETY), apart, step), apart
-    assert isinstance(spend, GDP | ApproxDP | PlannedRho)
+    assert isinstance(spend, GDP | ApproxDP)
     noise = _on_fine_grid(_sigma(spend), apart, step)
     return noise, apart * (step / noise.step)
 
@@ -177,10 +176,8 @@ def charge_of(
     return "zcdp", float(apart or 0.0), Fraction(cost.rho) if isinstance(cost, Rho) else Fraction(cost.mu_squared) / 2
 
 
-def _sigma(spend: GDP | ApproxDP | PlannedRho) -> float:
+def _sigma(spend: GDP | ApproxDP) -> float:
     """Return the sigma of Gaussian noise at sensitivity 1."""
-    if isinstance(spend, PlannedRho):
-        return 1 / math.sqrt(2 * spend.rho) * (1 + SAFETY)
     if isinstance(spend, ApproxDP):
         return analytic_gaussian(spend.epsilon, spend.delta)
     return 1 / math.sqrt(spend.mu_squared) * (1 + SAFETY)
@@ -196,8 +193,6 @@ def cost_of(stddev: float, kind: type[Budget], neighbors: Neighbors, query: Any 
         raise ArgumentError.of("stddev", stddev, "a positive number")
     if kind is Rho:
         return Rho(rounded_up(neighbors.exact_l2_squared(query) / Fraction(stddev) ** 2 / 2 * UP))
-    if kind is PlannedRho:
-        return PlannedRho(rounded_up(neighbors.exact_l2_squared(query) / Fraction(stddev) ** 2 / 2 * FINER))
     if kind is GDP:
         return GDP(rounded_up(neighbors.exact_l2_squared(query) / Fraction(stddev) ** 2 * FINER))
     if kind is Epsilon:

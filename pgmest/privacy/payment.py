@@ -1,6 +1,6 @@
 """Payment: a request is charged to the run's ledger and to the dataset's, and only then answered.
 
-The order is what everything rests on: check what is left, the plan, the ledger of the dataset, the ledger of the run,
+The order is what everything rests on: check what is left, the ledger of the dataset, the ledger of the run,
 the records, the journal's file, the note in the dataset's ledger that the answer is there. No answer is handed out
 before its line is on disk. If the process dies anywhere in between, the run can be resumed: a charge without an answer
 is used for the same request, and an answer without a charge is charged when the journal repeats it.
@@ -16,7 +16,6 @@ from typing import Any
 from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError
 from pgmest.privacy.accesses import Access
 from pgmest.privacy.budgets import Budget
-from pgmest.privacy.charge_plan import PlannedRun
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.journal import UNPAID, Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
@@ -86,14 +85,12 @@ class Payment(OneProcess):
 
     Args:
         ledger: the ledger of the run.
-        plan: the plan that the run keeps to, if any.
         journal: the journal of paid answers, if any.
         run: the run's account on the ledger of the dataset, if any.
     """
 
-    def __init__(self, ledger: Ledger, plan: PlannedRun | None, journal: Journal | None, run: LedgerRun | None):
+    def __init__(self, ledger: Ledger, journal: Journal | None, run: LedgerRun | None):
         self.ledger: Ledger = ledger
-        self._plan = plan
         self._journal = journal
         self._run = run
 
@@ -106,7 +103,7 @@ class Payment(OneProcess):
             charged: called after the charge.
 
         Raises:
-            BudgetExceeded, PlanError, LedgerError, JournalError: if it cannot be charged; nothing was answered.
+            BudgetExceeded, LedgerError, JournalError: if it cannot be charged; nothing was answered.
         """
         entry, journal = request.entry, self._journal
         if journal is None:
@@ -136,7 +133,7 @@ class Payment(OneProcess):
             number: the number of the request in the journal.
 
         Raises:
-            BudgetExceeded, PlanError, LedgerError: if it cannot be charged; nothing was.
+            BudgetExceeded, LedgerError: if it cannot be charged; nothing was.
         """
         self._check(entry)
         if self._run is not None:
@@ -144,13 +141,11 @@ class Payment(OneProcess):
         self._take(entry, charged)
 
     def _check(self, entry: Entry) -> None:
-        """Raise an error if the run cannot afford the charge, or has not planned it."""
+        """Raise an error if the run cannot afford the charge."""
         self._check_process()
         if any(amount > left for amount, left in zip(entry.cost.exact, self.ledger.left, strict=True)):
             raise BudgetExceeded.of(entry.label, entry.cost, self.ledger.remaining, self.ledger.budget)
         self.ledger.check_delta(entry.delta, entry.label)
-        if self._plan is not None:
-            self._plan.take(entry)
 
     def _take(self, entry: Entry, charged: Callable[[], object]) -> None:
         self.ledger.charge(entry)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError, listed
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.neighbors import AddRemove, Change, Neighbors, Replace
 from pgmest.privacy.unprotected import name_of
@@ -200,8 +200,6 @@ def group_cost(budget: Budget, steps: int) -> Budget:
         if delta > 1:
             raise BudgetTypeError(f"{budget} for {steps} steps has a delta above 1: state a smaller budget.")
         return ApproxDP.above((exact[0] * steps, delta))
-    if isinstance(budget, PlannedRho):
-        budget = Rho(budget.rho)
     return type(budget).above(amount * (steps if isinstance(budget, Epsilon) else steps**2) for amount in exact)
 
 
@@ -222,8 +220,6 @@ def converted(budget: Budget, ledger: Budget, label: str, steps: int = 1) -> Bud
         return grouped
     if isinstance(ledger, Rho) and isinstance(grouped, Epsilon | GDP):
         return grouped.to_rho()
-    if isinstance(ledger, Rho) and isinstance(grouped, PlannedRho):
-        return Rho(grouped.rho)
     if isinstance(ledger, ApproxDP) and isinstance(grouped, Epsilon):
         return grouped.to_approx()
     raise BudgetTypeError.of(label, type(ledger), budget)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pgmest._base.version import __version__
 from pgmest.errors import plural
-from pgmest.privacy.budgets import GDP, ApproxDP, Epsilon, PlannedRho, Rho, at_most_text, rounded_up
+from pgmest.privacy.budgets import GDP, ApproxDP, Epsilon, Rho, at_most_text, rounded_up
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.neighbors import Neighbors, Replace
 from pgmest.privacy.unprotected import Unprotected
@@ -106,7 +106,7 @@ class PrivacyStatement:
             mechanism.title,
             epsilon,
             delta,
-            budget.rho if type(budget) is Rho or (isinstance(budget, PlannedRho) and epsilon is None) else None,
+            budget.rho if isinstance(budget, Rho) else None,
             1 if neighbors is None else neighbors.records,
             isinstance(neighbors, Replace),
             ledger.insecure,

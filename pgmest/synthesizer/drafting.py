@@ -50,17 +50,12 @@ def drafting_of(mechanism: Mechanism, schema: Schema, share: float | None) -> tu
     """Return the mechanism without the delta of thresholds, in a budget that can pay choices, and the drafting.
 
     Raises:
-        ArgumentError: if the share is not a number between 0 and 1, or accounting="pld" is asked for.
+        ArgumentError: if the share is not a number between 0 and 1.
         SchemaError: if values that nobody listed are to be bought, and delta is 0 or the budget is in rho.
     """
     part = SHARE if share is None else share
     if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < 1:
         raise ArgumentError.of("buy_share", share, "a share of the budget, above 0 and below 1, such as 0.1")
-    if mechanism.accounting == "pld" and not mechanism.gaussian_only:
-        raise ArgumentError(
-            'accounting="pld" is for charges that are fixed beforehand, but the schema has bounds or values to be '
-            "bought: leave accounting= out."
-        )
     budget, delta, labels = mechanism.budget(), 0.0, unlisted(schema)
     epsilon, requested_delta = mechanism.requested
     if labels and not requested_delta:

@@ -1,14 +1,15 @@
-"""The conversion of (epsilon, delta) to a budget: tighter accounts give less noise, only where they are proven."""
+"""The conversion of (epsilon, delta) to a budget: each mechanism has the one with the least noise."""
 
-from typing import Any
+import math
 
 import numpy as np
 import pytest
 
 import pgmest as pg
 from pgmest import mechanisms
-from pgmest.errors import ArgumentError
-from pgmest.privacy import GDP, AddRemove, PlannedRho, Replace, Rho
+from pgmest.privacy import GDP, AddRemove, Replace, Rho
+from pgmest.privacy.bounded_range import choice_mu
+from pgmest.privacy.selection import selection_epsilon
 from pgmest.privacy.transcript import Witness
 
 DOMAIN = pg.Domain(dict.fromkeys("abcd", 3))
@@ -16,94 +17,65 @@ CODES = np.random.default_rng(0).integers(0, 3, (400, 4))
 DATA = pg.Dataset.from_codes(CODES, DOMAIN)
 MORE = pg.Dataset.from_codes(np.vstack([CODES, [[0, 1, 2, 0]]]), DOMAIN)
 OTHER = pg.Dataset.from_codes(np.vstack([CODES[1:], [[0, 1, 2, 0]]]), DOMAIN)
-PUBLIC = {"public": DATA}
-FIXED = {"MST": {}, "MWEM": {}, "PMWPub": PUBLIC, "PrivBayes": {}}
-ON_THE_WAY = {"AIM": {"rounds": 12}, "PPSyn": {}, "PrivMRF": {}}
-GAUSSIAN = {"Independent": {}, "HDMM": {}, "PriView": {}}
-RELATIONS = pytest.mark.parametrize("neighbors", [AddRemove(), Replace()], ids=["add", "replace"])
+IN_MU = {"AIM": {"rounds": 12}, "MWEM": {}, "PMWPub": {"public": DATA}, "PPSyn": {}, "PrivMRF": {}}
+IN_RHO = {"MST": {}, "PrivBayes": {}}
+CHOOSING = {**IN_MU, **IN_RHO}
+WITHOUT_CHOICES = ["Independent", "HDMM", "LAMP", "PriView", "PrivSyn"]
 
 
-def made(name, accounting, neighbors=AddRemove(), **stated):  # noqa: B008
-    options = {**FIXED, **ON_THE_WAY, **GAUSSIAN}.get(name, {})
-    stated = stated or {"epsilon": 1.0, "delta": 1e-9}
-    kind = getattr(mechanisms, name)
-    return kind(**stated, accounting=accounting, neighbors=neighbors, backend="simulation", **options)
+def made(name, **stated):
+    stated = {"epsilon": 1.0, "delta": 1e-9, **stated}
+    return getattr(mechanisms, name)(**stated, backend="simulation", **CHOOSING.get(name, {}))
 
 
-@RELATIONS
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("name", CHOOSING)
+def test_no_other_account_pays_for_the_same_choices_with_less_noise(name, epsilon):
+    """The noise of all measurements together is 1 / mu, or 1 / sqrt(2 rho), of what the choices of a run leave."""
+    for delta in (1e-9, 1e-6) if name in IN_MU else (1e-9,):
+        ledger = made(name, epsilon=epsilon, delta=delta).fit(DATA, seed=0, progress=False).ledger
+        assert isinstance(ledger.budget, GDP if name in IN_MU else Rho)
+        ranges = [selection_epsilon(entry.cost) for entry in ledger if entry.kind == "select"]
+        by_curve = GDP.of(epsilon, delta).mu_squared - math.fsum(choice_mu(each) ** 2 for each in ranges)
+        by_rho = 2 * Rho.of(epsilon, delta).rho - math.fsum(each**2 / 4 for each in ranges)
+        assert ranges
+        assert (by_curve > 1.02 * by_rho) if name in IN_MU else (by_rho > 1.02 * by_curve)
+
+
 @pytest.mark.parametrize(
-    ("name", "accounting"),
-    [(name, way) for name in FIXED for way in ("gdp", "pld")] + [(name, "gdp") for name in ON_THE_WAY],
+    ("share", "delta", "percent"),
+    [
+        (0.035, 1e-9, (4.8, 4.2, 3.2)),
+        (0.1, 1e-9, (3.3, 2.6, 1.5)),
+        (0.1, 1e-6, (6.3, 4.8, 2.8)),
+        (1 / 3, 1e-9, (-5.8, -7.0, -9.0)),
+    ],
 )
-def test_less_noise_for_the_same_promise(name, accounting, neighbors):
-    budget = {"gdp": GDP, "pld": PlannedRho}[accounting]
-    before, after = (made(name, way, neighbors).fit(DATA, seed=0, progress=False) for way in ("zcdp", accounting))
-    assert isinstance(after.ledger.budget, budget)
-    assert after.ledger.remaining / after.ledger.budget < 1e-6
-    assert (after.mechanism.epsilon, after.mechanism.delta) == (1.0, 1e-9)
-    first = after.measurements[0].stddev / before.measurements[0].stddev
-    assert 0.93 < first < 0.96
+def test_the_table_of_the_page(share, delta, percent):
+    choices = 14
+    for epsilon, less in zip((0.1, 1.0, 10.0), percent, strict=True):
+        rho, mu_squared = Rho.of(epsilon, delta).rho, GDP.of(epsilon, delta).mu_squared
+        left = mu_squared - choices * choice_mu(math.sqrt(8 * share * rho / choices)) ** 2
+        assert 100 * (1 - math.sqrt(2 * (1 - share) * rho / left)) == pytest.approx(less, abs=0.06)
 
 
-@RELATIONS
-@pytest.mark.parametrize(
-    ("name", "accounting"),
-    [(name, way) for name in FIXED for way in ("gdp", "pld")] + [(name, "gdp") for name in ON_THE_WAY],
-)
-def test_no_answer_costs_more_than_was_charged(name, accounting, neighbors):
-    mechanism = made(name, accounting, neighbors)
-    budget, plan = mechanism.planned(DOMAIN)
+@pytest.mark.parametrize("neighbors", [AddRemove(), Replace()], ids=["add", "replace"])
+@pytest.mark.parametrize("name", CHOOSING)
+def test_no_answer_costs_more_than_was_charged(name, neighbors):
+    mechanism = made(name, neighbors=neighbors)
     other = MORE if neighbors == AddRemove() else OTHER
-    witness = Witness(DATA, other, budget, plan=plan, neighbors=neighbors, backend="simulation", seed=0)
+    witness = Witness(DATA, other, mechanism.budget(), neighbors=neighbors, backend="simulation", seed=0)
     mechanism.run(witness, None, np.random.default_rng(0))
     assert witness.excessive == []
     assert {entry.kind for entry in witness.ledger} >= {"measure", "select"}
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
-def test_what_makes_no_choices_has_the_exact_curve_already(name):
-    for way in ("auto", "gdp", "pld"):
-        assert made(name, way).budget() == GDP.of(1.0, 1e-9)
-    assert made(name, "zcdp").budget() == Rho.of(1.0, 1e-9)
+@pytest.mark.parametrize("name", [*IN_MU, *IN_RHO, *WITHOUT_CHOICES])
+def test_a_budget_in_rho_stays_one(name):
+    assert made(name).budget() == (Rho if name in IN_RHO else GDP).of(1.0, 1e-9)
+    assert made(name, epsilon=None, delta=None, rho=0.1).budget() == Rho(0.1)
 
 
-@pytest.mark.parametrize("name", ON_THE_WAY)
-def test_costs_that_are_decided_on_the_way_have_no_plan(name):
-    with pytest.raises(ArgumentError, match='by earlier answers.*take accounting="gdp"'):  # noqa: RUF043
-        made(name, "pld")
-
-
-def test_an_account_is_of_epsilon_and_delta():
-    budgets: list[dict[str, Any]] = [{"rho": 0.1}, {"epsilon": 1.0, "delta": 0}]
-    for stated in budgets:
-        with pytest.raises(ArgumentError, match="epsilon= with a positive delta="):
-            made("MWEM", "gdp", **stated)
-    with pytest.raises(ArgumentError, match="no tighter bound is known"):
-        made("DualQuery", "gdp")
-    with pytest.raises(ArgumentError, match="accounting"):
-        made("MST", "renyi")
-    with pytest.raises(ArgumentError, match="depends on the plan"):
-        made("MST", "pld").budget()
-    with pytest.raises(ArgumentError, match="Transformed has the accounting"):
-        mechanisms.Transformed(mechanism=made("MST", "pld"))
-    inside = mechanisms.Transformed(mechanism=made("MST", "gdp"), steps=[pg.transforms.compress_rare])
+def test_transformed_has_the_account_of_its_mechanism():
+    inside = mechanisms.Transformed(mechanism=made("AIM"), steps=[pg.transforms.compress_rare])
     assert isinstance(inside.fit(DATA, seed=0, progress=False).ledger.budget, GDP)
-
-
-def test_a_plan_knows_the_workload_and_small_domains():
-    workload = [("a", "b"), ("c", "d")]
-    result = made("MST", "pld").fit(DATA, workload, seed=0, progress=False)
-    assert sum(entry.kind == "select" for entry in result.ledger) == 2
-    assert result.ledger.remaining / result.ledger.budget < 1e-6
-    for name in FIXED:
-        one = DATA.select(["a"])
-        mechanism = made(name, "pld") if name != "PMWPub" else None
-        if mechanism is not None:
-            assert mechanism.fit(one, seed=0, progress=False).measurements
-
-
-def test_a_planned_run_goes_on_from_its_journal(tmp_path):
-    def fit():
-        return made("MST", "pld").fit(DATA, seed=0, progress=False, checkpoint=tmp_path / "run").measurements
-
-    assert [one.values.tolist() for one in fit()] == [one.values.tolist() for one in fit()]

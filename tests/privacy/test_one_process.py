@@ -11,8 +11,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.errors import BudgetExceeded, CopyError, ProcessError
-from pgmest.privacy import Curator, DatasetLedger, Entry, Ledger, PlannedRho, Rho
-from pgmest.privacy.charge_plan import ChargePlan, PlannedRun
+from pgmest.privacy import Curator, DatasetLedger, Entry, Ledger, Rho
 from pgmest.privacy.journal import Journal
 from pgmest.privacy.ledger_runs import Charge
 
@@ -25,7 +24,6 @@ NAMES = [
     "DatasetLedger",
     "LedgerRun",
     "Payment",
-    "PlannedRun",
 ]
 SAME = pg.transforms.merge(DATA.domain, ("a", "b"), "ab")
 
@@ -42,7 +40,6 @@ def made(folder):
         "DatasetLedger": book,
         "LedgerRun": curator._run,
         "Payment": curator._payment,
-        "PlannedRun": PlannedRun(ChargePlan(1), PlannedRho(0.5)),
     }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError
-from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, PlannedRho, Replace, Rho
+from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho
 from pgmest.privacy.relations import Relation, converted, group_cost, relation_of
 from tests.privacy.amounts import epsilon as epsilon_of
 from tests.privacy.amounts import rho
@@ -192,7 +192,7 @@ def test_what_a_chain_of_neighbors_costs_is_bounded_by_the_group_cost(chain, eps
 
 
 @given(
-    st.sampled_from([Epsilon, Rho, GDP, PlannedRho]),
+    st.sampled_from([Epsilon, Rho, GDP]),
     st.lists(st.floats(1e-6, 3.0), min_size=1, max_size=5),
     st.integers(1, 20),
 )

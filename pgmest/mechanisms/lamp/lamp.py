@@ -141,7 +141,7 @@ class LAMP(Mechanism):
     )
 
     definition: ClassVar[str] = "either"
-    gaussian_only: ClassVar[bool] = True
+    gaussian_curve: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,7 +19,6 @@ from pgmest.mechanisms.mwem.candidates import candidates_of, measurable
 from pgmest.mechanisms.mwem.estimators import AveragedWeights, LimitedEstimator, ReplayedWeights
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from pgmest.mechanisms.parameters import (
-    ACCOUNTINGS,
     COUNT,
     COUNT_SHARE,
     ESTIMATOR,
@@ -33,8 +32,7 @@ from pgmest.mechanisms.parameters import (
 )
 from pgmest.mechanisms.result import Outcome
 from pgmest.mechanisms.tree_limit import MEGABYTES_PER_CELL
-from pgmest.mechanisms.unnamed import measure_unnamed, unnamed_share
-from pgmest.privacy.charge_plan import ChargePlan
+from pgmest.mechanisms.unnamed import measure_unnamed
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Neighbors, Replace
 from pgmest.tables.domain import Clique, Domain
@@ -54,13 +52,7 @@ class SelectAndMeasure(Mechanism):
     penalty: bool = parameter(False, FLAG)
 
     definition: ClassVar[str] = "either"
-    accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
-
-    def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:
-        rounds = self._rounds(domain, self._items(domain, workload))
-        before = self._counted(self.neighbors) + unnamed_share(domain, workload)
-        choosing = (1 - before) * (1 - self.measuring_share)
-        return ChargePlan(before + (1 - before) * self.measuring_share, rounds, choosing / rounds)
+    gaussian_curve: ClassVar[bool] = True
 
     def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
         return workload
@@ -126,6 +118,8 @@ class MWEM(SelectAndMeasure):
     multiplicative weights in two versions. The factored version keeps tables of independent components and replays
     all measurements in each round. The basic version keeps the vector of all cells, updates once per round, and returns
     the average over the rounds. A workload of one-row items gives the single-query variant of the paper.
+
+    Under (epsilon, delta) the budget is in mu: choices are a tenth of it, so noise is less than with a budget in rho.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K", "relationship"])

@@ -25,10 +25,10 @@ from pgmest.workloads import Workload
 class PMWPub(SelectAndMeasure):
     """Private multiplicative weights with public data (Liu et al. 2021).
 
-    The rounds are those of `MWEM`. The model is a distribution over the distinct records of a public dataset and starts
-    at that dataset, so it needs few rounds, and its size does not depend on the domain. The model cannot represent
-    combinations of values that no public record has: if the public dataset lacks many of them, more budget does not
-    help.
+    The rounds and the accounting are those of `MWEM`. The model is a distribution over the distinct records of a public
+    dataset and starts at that dataset, so it needs few rounds, and its size does not depend on the domain. The model
+    cannot represent combinations of values that no public record has: if the public dataset lacks many of them, more
+    budget does not help.
 
     estimator="original" updates the weights with all measurements several times in each round (multiplicative weights).
     estimator="pgm" fits the weights to all measurements (`pgmest.estimate` with prior=Support(public)).

@@ -89,7 +89,9 @@ class PPSyn(Mechanism):
     budget from the changes of the model. So each measurement is a Gaussian mechanism chosen by post-processing.
     (b) `select`: the scores are those above. P_r sums disjoint cells, so ||P_r v||_1 <= ||v||_1, and the model and P_r
     are the same for neighbors. So one record moves a score by at most w_r, and the exponential mechanism is calibrated
-    to the largest w_r. Both compose adaptively under zCDP.
+    to the largest w_r. Both compose adaptively.
+
+    Under (epsilon, delta) the budget is in mu: choices are a tenth of it, so noise is less than with a budget in rho.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -128,7 +130,7 @@ class PPSyn(Mechanism):
     max_iterations: int = parameter(60, COUNT)
 
     definition: ClassVar[str] = "zcdp"
-    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
+    gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         relevance = relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions)

@@ -15,7 +15,6 @@ from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
-    ACCOUNTINGS,
     COUNT,
     COUNT_SHARE,
     ESTIMATOR,
@@ -31,9 +30,7 @@ from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy.budgets import Budget
-from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.neighbors import Replace
 from pgmest.privacy.noise import Noise, noise_for
 from pgmest.privacy.scores import TableScores
 from pgmest.solvers.total import estimate_total
@@ -57,6 +54,8 @@ class PrivBayes(Mechanism):
     measurements.
 
     The workload has no effect. The paper has epsilon-DP with Laplace noise; zCDP with Gaussian noise works, too.
+
+    Under (epsilon, delta) the budget is in rho: choices are three tenths of it, and cost more in mu than noise gains.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K", "relationship"])
@@ -88,14 +87,6 @@ class PrivBayes(Mechanism):
 
     definition: ClassVar[str] = "either"
     uses: ClassVar[str] = "nothing"
-    accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
-
-    def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:
-        rest = 1.0 if isinstance(self.neighbors, Replace) else 1 - COUNT_SHARE
-        choices = len(domain) - 1
-        if not choices:
-            return ChargePlan(1)
-        return ChargePlan(1 - rest * self.structure_share, choices, rest * self.structure_share / choices)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain

@@ -79,7 +79,7 @@ class PriView(Mechanism):
 
     definition: ClassVar[str] = "either"
     uses: ClassVar[str] = "marginals"
-    gaussian_only: ClassVar[bool] = True
+    gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         views = self._views(curator, workload, rng)

@@ -63,7 +63,7 @@ class PrivMRF(Mechanism):
     With a workload, steps 2 to 4 are about its attributes. The published mechanism has no workload.
 
     **Budget.** The published code scales its noise by constants (a sensitivity divided by the number of records, a
-    number of marginals, shares beta) that do not add up to the stated budget. Here every step is charged in rho:
+    number of marginals, shares beta) that do not add up to the stated budget. Here every step is charged:
 
     - Step 1 is discrete Gaussian noise with c^(2/3) shares. Step 3 and the measurements of step 4 have equal budgets,
       so one theta serves for both.
@@ -77,6 +77,8 @@ class PrivMRF(Mechanism):
       sensitivity 1.
 
     The value hierarchies of the published code are not implemented: they need more than a domain.
+
+    Under (epsilon, delta) the budget is in mu: choices are a small part, so noise is less than with one in rho.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -114,7 +116,7 @@ class PrivMRF(Mechanism):
 
     definition: ClassVar[str] = "zcdp"
     uses: ClassVar[str] = "marginals"
-    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
+    gaussian_curve: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -105,7 +105,7 @@ class PrivSyn(Mechanism):
 
     definition: ClassVar[str] = "zcdp"
     uses: ClassVar[str] = "pairs"
-    gaussian_only: ClassVar[bool] = True
+    gaussian_curve: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -139,7 +139,7 @@ class TopDown(Mechanism):
     max_megabytes: float = parameter(TABLE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
-    gaussian_only: ClassVar[bool] = True
+    gaussian_curve: ClassVar[bool] = True
 
     @property
     def graphical(self) -> bool:
