@@ -32,8 +32,8 @@ The total budget is --rho, or --epsilon with --delta, which is converted to the 
 is the epsilon of pure differential privacy.
 
 The ledger protects one row, up to --records-per-person rows, or, with --unit COLUMN, all rows of one person: name the
-column of the `unit` in the schemas of the runs. By group privacy, a run that protects fewer rows is charged more; a run
-that protects another unit is refused. Runs with --invariant need a ledger that was created with the same --invariant.
+column of the `unit` in the schemas of the runs. A run that protects fewer rows or another unit is refused: give it the
+--records-per-person of the ledger. Runs with --invariant need a ledger that was created with the same --invariant.
 
 adopt accepts a file that was moved or restored, a ledger or a --checkpoint, as the newest and only one. A
 checkpoint needs FILE.key beside it, too.

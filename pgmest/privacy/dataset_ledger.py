@@ -6,8 +6,7 @@ journal. The file is chained and locked (`pgmest.privacy.chain`) on every platfo
 it.
 
 The ledger protects one relation between tables (`pgmest.privacy.relations`), and each run is recorded with its own. A
-run of another relation is charged what it costs in the ledger's, by group privacy, or is refused where no bound is
-known: patients, houses and rows are not added up.
+run whose relation does not imply the ledger's is refused: patients, houses and rows are not added up.
 
 Recognized are edited, removed, inserted and exchanged lines, lines that were cut off, and a file that was copied or
 replaced by an older one. Not recognized are a file and a head file that were both replaced by older ones, or both
@@ -212,16 +211,11 @@ class DatasetLedger(OneProcess):
         Raises:
             BudgetExceeded: if the budget or the delta exceeds what is left.
             BudgetTypeError: if the budget cannot be stated in the ledger's type.
-            LedgerError: if the relation cannot be converted to the ledger's, or the file is not as it was written.
+            LedgerError: if the relation does not imply the ledger's, or the file is not as it was written.
         """
         own = Relation(relation) if isinstance(relation, Neighbors) else relation
-        steps = own.steps_on(self.relation, self.path)
-        if steps > 1 and threshold_delta:
-            raise LedgerError(
-                f"{self.path} protects {self.relation}, but this run protects {own}: for a delta on thresholds no "
-                "conversion is known. State the relation of the ledger for the run, too."
-            )
-        converted(budget, self.budget, f"the budget of {label}", steps)
+        own.check_on(self.relation, self.path)
+        converted(budget, self.budget, f"the budget of {label}")
         end_dropped_runs()
         name = secrets.token_hex(16) if run is None else run
         with self._file.locked():
@@ -231,7 +225,7 @@ class DatasetLedger(OneProcess):
                     own.check_codes(earlier.relation, self.path)
                 delta = {"delta": float(threshold_delta)} if threshold_delta else {}
                 begun = {"run": name, "label": label, "budget": amounts(budget), "relation": own.to_json(), **delta}
-                self._reserve(begun, label, budget, Fraction(threshold_delta), steps)
+                self._reserve(begun, label, budget, Fraction(threshold_delta))
             elif (known.budget, known.delta, known.relation) != (budget, Fraction(threshold_delta), own):
                 raise LedgerError(
                     f"{self.path}: run {name[:8]} has {known.budget} and a delta of {float(known.delta):g} for "
@@ -334,7 +328,7 @@ class DatasetLedger(OneProcess):
             )
         if not account.open:  # the run has ended: reserve its budget again
             again = {"run": account.name, "again": True}
-            self._reserve(again, account.label, account.budget, account.delta, account.steps, account)
+            self._reserve(again, account.label, account.budget, account.delta, account)
         self._file.append({"event": "charge", "run": account.name, **charge.to_json()})
 
     def _reserve(
@@ -343,11 +337,10 @@ class DatasetLedger(OneProcess):
         label: str,
         budget: Budget,
         delta: Fraction,
-        steps: int,
         account: RunAccount | None = None,
     ) -> None:
         """Reserve the whole budget of a run: for the first time or, with its account, again after it has ended."""
-        wanted = converted(budget, self.budget, label, steps)
+        wanted = converted(budget, self.budget, label)
         freed = [Fraction(0)] * len(wanted.exact) if account is None else list(account.counts.exact)
         left = [one + other for one, other in zip(self._left(), freed, strict=True)]
         if any(amount > rest for amount, rest in zip(wanted.exact, left, strict=True)):

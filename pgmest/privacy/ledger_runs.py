@@ -73,12 +73,11 @@ class RunAccount:
         name: the name of the run, which no other run has.
         label: what the run is for, in words.
         budget: the budget of the run, in its own type.
-        relation: the relation that the run protects, and in which its charges are stated.
-        steps: the number of steps of that relation for one of the ledger's; charges are converted by it.
+        relation: the relation that the run protects, which implies the ledger's.
         began: the time at which it began, UTC.
         charges: its charges, in order, in its own type.
-        reserved: its budget in the ledger's type and relation.
-        spent: the sum of its charges in the ledger's type and relation.
+        reserved: its budget in the ledger's type.
+        spent: the sum of its charges in the ledger's type.
         open: whether the run goes on, so that all that it reserved counts.
         delta: the delta for thresholds that it reserved (`Curator.frequent`).
         delta_spent: the part of that delta that was charged.
@@ -88,7 +87,6 @@ class RunAccount:
     label: str
     budget: Budget
     relation: Relation
-    steps: int
     began: str
     charges: tuple[Charge, ...]
     reserved: Budget
@@ -116,7 +114,6 @@ class RunAccount:
             "open": self.open,
             "budget": amounts(self.budget),
             "relation": self.relation.to_json(),
-            **({"steps": self.steps} if self.steps > 1 else {}),
             "reserved": amounts(self.reserved),
             "spent": amounts(self.spent),
             **({"threshold_delta": float(self.delta_counts)} if self.delta else {}),
@@ -125,9 +122,8 @@ class RunAccount:
 
     def __str__(self) -> str:
         spent = f"open, reserves {self.reserved}, has spent {self.spent}" if self.open else f"ended, spent {self.spent}"
-        steps = f"; protects {self.relation}, hence counts for {self.steps} steps" if self.steps > 1 else ""
         requests = f"{len(self.charges)} request{'' if len(self.charges) == 1 else 's'}"
-        return f"{self.began}  {self.name[:8]}  {self.label}: {spent}, {requests}{steps}"
+        return f"{self.began}  {self.name[:8]}  {self.label}: {spent}, {requests}"
 
 
 def accounts(lines: Iterable[Mapping[str, Any]], total: Budget, relation: Relation, path: object) -> list[RunAccount]:
@@ -148,18 +144,17 @@ def accounts(lines: Iterable[Mapping[str, Any]], total: Budget, relation: Relati
 def _account(name: str, about: list[Mapping[str, Any]], total: Budget, relation: Relation, path: object) -> RunAccount:
     begun = about[0]
     budget, own = budget_of(begun["budget"]), Relation.from_json(begun["relation"])
-    steps, charges = own.steps_on(relation, path), _charges(about)
-    reserved = converted(budget, total, begun["label"], steps)
+    own.check_on(relation, path)
+    charges, reserved = _charges(about), converted(budget, total, begun["label"])
     sums = [Fraction(0) for _ in reserved.exact]
     for charge in charges:
-        cost = converted(charge.cost, total, charge.label, steps)
+        cost = converted(charge.cost, total, charge.label)
         sums = [one + other for one, other in zip(sums, cost.exact, strict=True)]
     return RunAccount(
         name,
         begun["label"],
         budget,
         own,
-        steps,
         begun["at"],
         tuple(charges),
         reserved,

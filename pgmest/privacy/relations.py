@@ -1,42 +1,30 @@
-r"""Relations between tables that a ledger of a dataset accounts for, and the conversion of a cost from one to another.
+"""Relations between tables that a ledger of a dataset accounts for, and which runs a ledger accepts.
 
 A relation says which tables must be hard to tell apart: they differ in the rows of one person, or by replacing them. It
 consists of a neighboring relation and, if the schema of the run has a `unit`, of the column that tells persons apart.
 With a unit the tables differ in all rows of one person, however many: the bound `at_most` belongs to the mechanism,
 which drops the rows beyond it, and not to the promise. So two runs with the same column add up whatever their bounds.
 
-A cost that was paid under one relation holds under another if any two tables that the second one relates can be joined
-by a chain of m steps, each of which the first one relates (group privacy). Then
-
-- $\epsilon$-DP becomes $m \epsilon$-DP, and $(\epsilon, \delta)$-DP becomes
-  $(m \epsilon, \delta \sum_{j < m} e^{j \epsilon})$-DP (Vadhan 2017, Lemma 2.2, before the sum is bounded),
-- $\rho$-zCDP becomes $m^2 \rho$-zCDP (Bun, Steinke 2016, Proposition 1.9),
-- $\mu$-GDP becomes $m \mu$-GDP (Dong, Roth, Su 2022, Theorem 2.14).
-
-Rows and persons of a unit are never converted into each other: nobody has bounded how many rows a person has.
+A ledger accepts a run whose relation implies its own, and charges its cost as it is. A run that protects less, or
+another unit, is refused: what it would cost in the ledger's relation is several times as much, or not known.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError, listed
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
-from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.neighbors import AddRemove, Change, Neighbors, Replace
 from pgmest.privacy.unprotected import name_of
 from pgmest.tables.domain import Clique, Domain
 
 KINDS: dict[str, type[Neighbors]] = {"AddRemove": AddRemove, "Replace": Replace, "Change": Change}
-MOST_STEPS = 1000
-"""The longest chain of steps that a cost is converted for. Longer ones cost a million times as much in rho."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +33,8 @@ class Relation:
 
     >>> print(Relation(AddRemove(3)))
     at most 3 rows of one person added or removed
-    >>> Relation(AddRemove()).steps_to(Relation(AddRemove(3)))
-    3
+    >>> Relation(AddRemove(3)).implies(Relation(AddRemove())), Relation(AddRemove()).implies(Relation(AddRemove(3)))
+    (True, False)
 
     Attributes:
         neighbors: the neighboring relation of the records that are counted.
@@ -103,33 +91,24 @@ class Relation:
             pass
         raise ArgumentError.of("relation", values, "the neighbors, records and unit of a relation")
 
-    def steps_to(self, other: Relation) -> int | None:
-        """Return the number of steps of this relation that join any two tables that another one relates.
+    def implies(self, other: Relation) -> bool:
+        """Return whether this relation relates any two tables that another one relates, so that costs stay as they are.
 
-        - With the same unit, 1: both relate tables that differ in all rows of one person.
-        - `AddRemove(a)` to `AddRemove(b)`, and `Replace(a)` to `Replace(b)`: ceil(b / a). If this relation fixes
-          `invariants` and b > a, one table of the other's must have all of their attributes: then each record is
-          replaced by one of the same cell. Otherwise None, as records may have to be replaced together.
-        - `AddRemove(a)` to `Replace(b)` or `Change(b)`: 2 ceil(b / a), since the rows are removed first and others
-          added then. `Change(a)` to any other: ceil(b / a).
-        - `Replace` to `AddRemove`, rows to a unit, a unit to rows, and one unit to another: None, as no number of steps
-          suffices, or none is known. The same holds if a table of `invariants` is protected there. It is not if tables
-          of the same or more attributes are not, each in place of its levels.
+        - With the same unit it does: both relate tables that differ in all rows of one person. Rows and units, and two
+          units, never imply each other.
+        - `AddRemove(a)` implies `AddRemove(b)`, and `Replace(a)` implies `Replace(b)`, if a >= b. `Change(a)` also
+          implies both of the others.
+        - A table of this relation's `invariants` must be one of the other's, or be determined by one: by a table of the
+          same or more attributes, each in place of its levels. `Replace` has the same number of records.
         """
-        fixed, held = ([set(clique) for clique in one.invariants] for one in (self, other))
+        held = [set(clique) for clique in other.invariants]
         if isinstance(other.neighbors, Replace):
             held.append(set())  # the number of records is the same
-        if not all(any(self._determined(clique, whole) for whole in held) for clique in fixed):
-            return None
-        if self.unit is not None or other.unit is not None:
-            return 1 if self.unit == other.unit else None
-        if isinstance(self.neighbors, Replace) and not isinstance(other.neighbors, Replace):
-            return None
-        steps = -(-other.neighbors.records // self.neighbors.records)
-        if steps > 1 and not any(self._determined(set().union(*fixed), clique) for clique in [set(), *held]):
-            return None
-        direct = isinstance(self.neighbors, Change) or type(self.neighbors) is type(other.neighbors)
-        return steps if direct else 2 * steps
+        if not all(any(self._determined(set(clique), whole) for whole in held) for clique in self.invariants):
+            return False
+        kinds = type(self.neighbors), type(other.neighbors)
+        enough = self.unit is not None or self.neighbors.records >= other.neighbors.records
+        return self.unit == other.unit and (kinds[0] is Change or kinds[0] is kinds[1]) and enough
 
     def _determined(self, clique: set[str], whole: set[str]) -> bool:
         """Return whether the table of `clique` is a function of that of `whole`, which may name finer levels."""
@@ -151,24 +130,17 @@ class Relation:
                     "description of the column in the schema, or leave out invariants=."
                 )
 
-    def steps_on(self, other: Relation, path: object) -> int:
-        """Return the same number for a ledger of the relation `other`.
+    def check_on(self, ledger: Relation, path: object) -> None:
+        """Check that a ledger of the relation `ledger` accepts a run of this one.
 
         Raises:
-            LedgerError: if there is no such number, or it is too large.
+            LedgerError: if this relation does not imply it.
         """
-        steps = self.steps_to(other)
-        if steps is None:
+        if not self.implies(ledger):
             raise LedgerError(
-                f"{path} protects {other}, but this run protects {self}: their costs cannot be added up. "
-                f"{_remedy(self, other)}"
+                f"{path} protects {ledger}, but this run protects {self}: their costs cannot be added up. "
+                f"{_remedy(self, ledger)}"
             )
-        if steps > MOST_STEPS:
-            raise LedgerError(
-                f"{path} protects {other}, but this run protects {self}: it would be charged for {steps:,} steps. "
-                "State the neighboring relation of the ledger for the run, too."
-            )
-        return steps
 
 
 def _remedy(run: Relation, ledger: Relation) -> str:
@@ -179,49 +151,32 @@ def _remedy(run: Relation, ledger: Relation) -> str:
         )
     if ledger.unit is not None:
         return f"Give the schema of the run a unit with the column '{ledger.unit}', or name another ledger."
-    return "Name another ledger, created for what the run protects (unit=, pgmest ledger create --unit COLUMN)."
+    if run.unit is not None:
+        return "Name another ledger, created for what the run protects (unit=, pgmest ledger create --unit COLUMN)."
+    option = f" (--records-per-person {ledger.neighbors.records})" if isinstance(ledger.neighbors, AddRemove) else ""
+    return (
+        f"Run it with neighbors={ledger.neighbors}{option}, or name another ledger, created for what the run protects "
+        "(neighbors=, pgmest ledger create --records-per-person)."
+    )
 
 
-def group_cost(budget: Budget, steps: int) -> Budget:
-    """Return what a cost amounts to between tables that are this many steps apart, rounded up.
-
-    >>> group_cost(Rho(0.1), 3), group_cost(Epsilon(0.5), 2)
-    (Rho(0.9), Epsilon(1))
-
-    Raises:
-        BudgetTypeError: if a delta would exceed 1.
-    """
-    if steps == 1:
-        return budget
-    exact = budget.exact
-    if isinstance(budget, ApproxDP):
-        growth = math.fsum(math.exp(min(step * budget.epsilon, 700.0)) for step in range(steps)) * (1 + SAFETY)
-        delta = exact[1] * Fraction(growth)
-        if delta > 1:
-            raise BudgetTypeError(f"{budget} for {steps} steps has a delta above 1: state a smaller budget.")
-        return ApproxDP.above((exact[0] * steps, delta))
-    return type(budget).above(amount * (steps if isinstance(budget, Epsilon) else steps**2) for amount in exact)
-
-
-def converted(budget: Budget, ledger: Budget, label: str, steps: int = 1) -> Budget:
+def converted(budget: Budget, ledger: Budget, label: str) -> Budget:
     """Return a cost in the type of a ledger: all types but ApproxDP as Rho, and Epsilon as ApproxDP.
 
     Args:
         budget: the cost.
         ledger: the budget of the ledger.
         label: the name of the cost in the error message.
-        steps: how many steps of the run's relation join the tables that the ledger's relates.
 
     Raises:
         BudgetTypeError: if no bound of the ledger's type is known.
     """
-    grouped = group_cost(budget, steps)
-    if type(grouped) is type(ledger):
-        return grouped
-    if isinstance(ledger, Rho) and isinstance(grouped, Epsilon | GDP):
-        return grouped.to_rho()
-    if isinstance(ledger, ApproxDP) and isinstance(grouped, Epsilon):
-        return grouped.to_approx()
+    if type(budget) is type(ledger):
+        return budget
+    if isinstance(ledger, Rho) and isinstance(budget, Epsilon | GDP):
+        return budget.to_rho()
+    if isinstance(ledger, ApproxDP) and isinstance(budget, Epsilon):
+        return budget.to_approx()
     raise BudgetTypeError.of(label, type(ledger), budget)
 
 
