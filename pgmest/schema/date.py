@@ -13,16 +13,13 @@ import numpy as np
 from pgmest.data.dates import DAY, steps_of
 from pgmest.data.values import Values
 from pgmest.schema.bins import whole_bins, with_points
-from pgmest.schema.calendar_names import CalendarNames
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import WholeGrid
-from pgmest.schema.months import Months
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import Numbers
 from pgmest.schema.periods import date_text, moment_of
 from pgmest.schema.readings import EPOCHS, step_of
-from pgmest.schema.weekdays import Weekdays
 
 if TYPE_CHECKING:
     pass
@@ -51,14 +48,11 @@ class Date(WholeGrid):
     Attributes:
         format: how text writes dates, such as "%d.%m.%Y %H:%M", "%YQ%q" for quarters, "%YH%h" for half-years, "%G-W%V"
             for weeks, or "epoch" or "epoch_ms" for numbers since 1970; None for 2020-12-31, with or without a time.
-        months, weekdays: the names of months and of weekdays that texts have; None for English ones.
         step: the number of seconds of a step.
     """
 
     format: str | None
     step: int = DAY
-    months: Months | None = None
-    weekdays: Weekdays | None = None
 
     @property
     def kind(self) -> str:
@@ -71,9 +65,7 @@ class Date(WholeGrid):
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Date:
-        fields = node.fields(
-            (*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit", "format", "months", "weekdays")
-        )
+        fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit", "format"))
         missing, markers = gap_keys(fields)
         unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
         step = STEPS.get(unit, DAY)
@@ -91,15 +83,8 @@ class Date(WholeGrid):
                 fields["max"].fail(f"must be at least min ({fields['min'].shown}), not {fields['max'].shown}.")
         outside = outside_key(fields, ("clip",), missing)
         form = _format(fields["format"]) if "format" in fields else None
-        months = Months.from_node(fields["months"], form) if "months" in fields else None
-        weekdays = Weekdays.from_node(fields["weekdays"], form) if "weekdays" in fields else None
         pointed = with_points(fields, starts, last, of, lambda number: number + 1)
-        return cls(name, missing, markers, outside, node.place, pointed, last, form, step, months, weekdays)
-
-    @property
-    def names(self) -> tuple[CalendarNames, ...]:
-        """The names that are not English, those of weekdays first, since "mar" is also a month."""
-        return tuple(names for names in (self.weekdays, self.months) if names is not None)
+        return cls(name, missing, markers, outside, node.place, pointed, last, form, step)
 
     @property
     def compact(self) -> bool:
@@ -111,11 +96,9 @@ class Date(WholeGrid):
         if values.array.dtype.kind == "M":
             none = np.zeros(len(values), dtype=bool)
             return Numbers(steps_of(values.array, self.step), none, none)
-        return read_each(values, self._step_of)
+        return read_each(values, lambda value: step_of(value, self.format, self.step))
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
-        if self.names and column.form == "text":
-            return column.read_here(self._step_of)
         return column.steps(self.format, self.step)
 
     def from_units(self, units: np.ndarray) -> np.ndarray:
@@ -142,8 +125,7 @@ class Date(WholeGrid):
 
     def expected(self) -> str:
         form = "" if self.format is None else f" written as {self.format}"
-        names = "".join(f" with {names.KEY} such as {names.names[0]}" for names in self.names)
-        return f"dates{form}{names} {super().expected()}"
+        return f"dates{form} {super().expected()}"
 
     def written_alike(self, first: int, last: int) -> bool:
         """Return whether texts in the format are the same for two days, as those of quarters are."""
@@ -151,11 +133,6 @@ class Date(WholeGrid):
             return first == last
         days = np.array([first, last]).astype("M8[D]").astype(object)
         return len({date_text(day, self.format) for day in days}) == 1
-
-    def _step_of(self, value: object) -> int | None:
-        for names in self.names:
-            value = names.read(value, self.format or "")
-        return step_of(value, self.format, self.step)
 
 
 def read_each(values: Values, read: Callable[[object], int | None]) -> Numbers:

@@ -189,7 +189,6 @@ def _are_labels(found: Numbers) -> bool:
 def _dated(dates: Dates, gaps: bool, timed: float = 0.0) -> Guess:
     lines, notes = date_lines(dates.days.values, timed, dates.form)
     form = [] if dates.form is None else [f'format: "{dates.form}"']
-    form += [names.line for names in (dates.months, dates.weekdays) if names is not None]
     doubt = [f"IT COULD AS WELL BE WRITTEN {dates.doubtful}: ASK."] if dates.doubtful else []
     if dates.other is not None:
         written, rows = dates.other

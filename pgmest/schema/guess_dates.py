@@ -13,11 +13,9 @@ import numpy as np
 
 from pgmest.schema.guess_numbers import MOST_MARKERS
 from pgmest.schema.identifiers import shape_of
-from pgmest.schema.months import Months, months_in
 from pgmest.schema.periods import period_of
 from pgmest.schema.readings import day_of
 from pgmest.schema.tally import Tally
-from pgmest.schema.weekdays import ENGLISH, Weekdays, weekday_format
 
 ENOUGH_DATES, HALF = 0.8, 0.5
 """The share of values that must be times or digits of dates, and the share that must be dates in one format."""
@@ -49,12 +47,8 @@ DAYS = (
     "%d %b %y",
     "%d. %B %Y",
     "%Y. %B %d.",
-    "%d %B %Y г.",
-    "%d %B %Y г",
     "%d. %b %Y",
     "%d.%b.%Y",
-    "%d de %B de %Y",
-    "%d de %B del %Y",
     "%b %d, %Y",
     "%B %d, %Y",
     "%b %d %Y",
@@ -98,8 +92,6 @@ COMPACT: dict[int, tuple[str, ...]] = {
 COMPACT_FORMS: frozenset[str] = frozenset(itertools.chain(*COMPACT.values()))
 TRIED = 500
 """The number of distinct texts, evenly spaced, in which a format is tried before all are read in it."""
-NAME, MOST_WITHOUT = re.compile(r"[^\W\d_]{3}"), 50
-"""Names of months have three letters or more. Where none of these many texts has such a word, none is looked for."""
 FIELD = {"b": "a", "B": "a", "p": "a", "a": "a", "A": "a"}
 ISO = r"\d{4}-\d\d-\d\d(?:[T ].*)?"
 ZONE = re.compile(r" ?(?:UTC|GMT|Z)(?:[+-]\d+)?$")
@@ -118,7 +110,6 @@ class Dates:
         form: how they are written; None for 2020-12-31.
         doubtful: another form that reads as many of them, or None.
         unknown: texts of days that mean missing values.
-        months, weekdays: their names of months and weekdays; None for English ones, or if they have none.
         other: the format of the most rows with dates in another one, and their number; None without such rows.
     """
 
@@ -127,8 +118,6 @@ class Dates:
     form: str | None
     doubtful: str | None
     unknown: tuple[str, ...] = ()
-    months: Months | None = None
-    weekdays: Weekdays | None = None
     other: tuple[str, int] | None = None
 
 
@@ -154,12 +143,9 @@ def dates_in(tally: Tally) -> Dates | None:
     """Return the dates among texts; None where too few are."""
     if tally.share(tally.texts.str.contains(r"\d").to_numpy(dtype=bool)) < HALF:
         return None
-    begins, weekdays, texts = _without_weekday(tally.texts)
+    texts = tally.texts
     iso = texts.str.fullmatch(ISO).to_numpy(dtype=bool)
-    months, texts = _months(tally, texts)
     forms = _formats(tally, texts)
-    if months is not None:  # whose names are read alike by %b and %B
-        forms = list(dict.fromkeys(form and form.replace("%b", "%B") for form in forms))
     if tally.share(iso) >= HALF and None not in forms:
         forms = [None, *forms]
     best = [(form, _days(texts, form, iso)) for form in _promising(texts, forms, iso)]
@@ -180,10 +166,8 @@ def dates_in(tally: Tally) -> Dates | None:
     unknown = unknown_days(found)
     kept = ~np.isin(found.values, np.array(unknown, dtype="M8[D]"))
     written = tuple(tally.texts[read & np.isin(days, np.array(unknown, dtype="M8[D]"))])
-    if begins:
-        form, also, *as_good = (begins + (one or "%Y-%m-%d") for one in (form, also, *as_good))
     other = (also or "%Y-%m-%d", rows) if rows else None
-    return Dates(found.where(kept), odd, form, as_good[0] if as_good else None, written, months, weekdays, other)
+    return Dates(found.where(kept), odd, form, as_good[0] if as_good else None, written, other)
 
 
 def _in_another_format(odd: Tally, texts: Any) -> tuple[str | None, int]:
@@ -191,41 +175,13 @@ def _in_another_format(odd: Tally, texts: Any) -> tuple[str | None, int]:
 
     Args:
         odd: the values, with their rows.
-        texts: their texts, in which names are English.
+        texts: their texts.
     """
     if odd.distinct <= MOST_MARKERS:
         return None, 0
     iso = texts.str.fullmatch(ISO).to_numpy(dtype=bool)
     rows = {form: int(odd.counts[~np.isnat(_days(texts, form, iso))].sum()) for form in (None, *_formats(odd, texts))}
     return max(rows.items(), key=lambda found: found[1])
-
-
-def _without_weekday(texts: Any) -> tuple[str, Weekdays | None, Any]:
-    """Return the format of the weekday that most texts begin with, its names, and the texts without it.
-
-    Texts without a weekday are empty then. The format is "" if most texts begin without one, or where it is in English
-    and formats with it are known.
-    """
-    found = weekday_format(texts[:: max(len(texts) // TRIED, 1)].tolist())
-    if found is None:
-        return "", None, texts
-    begins, weekdays = found
-    names = "|".join(map(re.escape, (weekdays or Weekdays(ENGLISH[begins[:2]])).names))
-    rest = texts.str.extract(f"(?i)^(?:{names}){re.escape(begins[2:])}(.*)$", expand=False).fillna("")
-    return begins, weekdays, rest
-
-
-def _months(tally: Tally, texts: Any) -> tuple[Months | None, Any]:
-    """Return the names of months that most rows have, if these are not English, and the texts with English ones.
-
-    As in the schema, texts without one of the names are empty then.
-    """
-    some = texts[:: max(len(texts) // TRIED, 1)].tolist()
-    months = months_in(some) if any(NAME.search(text) for text in some[:MOST_WITHOUT]) else None
-    if months is None:
-        return None, texts
-    read = texts.map(lambda text: months.read(text, "%B"))
-    return (months, read) if tally.share((read != "").to_numpy(dtype=bool)) >= HALF else (None, texts)
 
 
 def compact_dates(tally: Tally) -> Dates | None:

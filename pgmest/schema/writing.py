@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from pgmest.data.dates import DAY
 from pgmest.data.table_file import TableFile
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, excerpt
-from pgmest.schema.calendar_names import CalendarNames
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.clock import Duration
 from pgmest.schema.column import SchemaColumn
@@ -40,7 +38,7 @@ def as_written(
         missing: the records without a value, shape (records,).
     """
     if isinstance(column, Date) and column.format is not None:
-        values = date_texts(values, column.format, column.names)
+        values = date_texts(values, column.format)
     elif isinstance(column, Duration):
         values = duration_texts(values, column.format)
     elif isinstance(column, Integer | Real) and column.writing != Writing():
@@ -79,7 +77,7 @@ def number_text(number: float, writing: Writing) -> str:
     return writing.text(text)
 
 
-def date_texts(dates: np.ndarray, form: str, names: Sequence[CalendarNames] = ()) -> np.ndarray:
+def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
     """Return dates as texts in a format (`periods.date_text`), or as numbers since 1970 (`readings.EPOCHS`).
 
     >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
@@ -89,10 +87,7 @@ def date_texts(dates: np.ndarray, form: str, names: Sequence[CalendarNames] = ()
     if form in EPOCHS:
         numbers = distinct.astype("M8[s]").astype(np.int64) * EPOCHS[form]
         return _objects(map(str, numbers.tolist()))[positions.reshape(-1)]
-    texts = [
-        date_text(date, reduce(lambda f, one: one.format(f, date), names, form)) for date in distinct.astype(object)
-    ]
-    return _objects(texts)[positions.reshape(-1)]
+    return _objects(date_text(date, form) for date in distinct.astype(object))[positions.reshape(-1)]
 
 
 def duration_texts(lengths: np.ndarray, form: str | None = None) -> np.ndarray:
@@ -191,7 +186,6 @@ def _texts(schema: Schema) -> Iterator[tuple[str, str]]:
             yield from ((f"the value of '{column.name}'", label) for label in column.labels())
         if isinstance(column, Date) and column.format is not None:
             yield f"the format of '{column.name}'", column.format
-            yield from ((f"a name of {one.KEY} of '{column.name}'", name) for one in column.names for name in one.names)
         if isinstance(column, Integer | Real):
             yield f"how numbers of '{column.name}' are written,", column.writing.written
         yield f"the missing value of '{column.name}'", gap_text(schema, column)

@@ -1,4 +1,4 @@
-"""Tests of half-years, quarters, weeks, weekdays, minus signs and dashes for 0, which every engine reads alike."""
+"""Tests of half-years, quarters, weeks, minus signs and dashes for 0, which every engine reads alike."""
 
 import datetime
 
@@ -23,30 +23,22 @@ VALUES = {
     ],
     "week": ["2020-W01", "2020-w53", "2021-W1", *["2021-W53", "2020-W00", "2020-W54", "2020-W01-2", "W01", "", "2020"]],
     "half": ["2020H1", "2020h2", " 2021H1 ", *["2020H3", "2020H0", "2020H", "20H1", "2020Q1", "2020", ""]],
-    "weekday": [
-        "Di, 07.01.2020",
-        "mi, 8.1.2020",
-        "Mo, 07.01.2020",
-        *["Tue, 07.01.2020", "07.01.2020", "Di 07.01.2020", ""],
-    ],
     "zero": ["-", " $ - ", "$–", "0", "5", "-5", *["--", "- -", "$", "x-", ""]],
     "dash": ["−5", "–5", "− 5", "-5", "−0", "5", "−1e0", "−$5", "$−5", *["−", "5−", "−−5", "−-5", "- 5", ""]],
 }
-READ = {"quarter": 3, "week": 3, "half": 3, "weekday": 3, "zero": 6, "dash": 9}
+READ = {"quarter": 3, "week": 3, "half": 3, "zero": 6, "dash": 9}
 """The number of values, at the start, that can be read."""
 COLUMNS = {
     "quarter": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", "unit": "month", "width": 3},
     "week": {"type": "date", "min": "2019-12-30", "max": "2021-12-26", "unit": "day", "width": 7},
     "half": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", "unit": "month", "width": 6, "format": "%YH%h"},
-    "weekday": {"type": "date", "min": "2020-01-06", "max": "2020-01-12", "format": "%a, %d.%m.%Y"},
     "zero": {"type": "integer", "min": -9, "max": 9, "ignore": ["$"], "zeros": ["-", "–"]},
     "dash": {"type": "integer", "min": -9, "max": 9, "negative": "typographic", "ignore": ["$"]},
 }
 COLUMNS["quarter"]["format"], COLUMNS["week"]["format"] = "%YQ%q", "%G-W%V"
-COLUMNS["weekday"]["weekdays"] = ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"]
 SCHEMA = Schema.from_dict({"columns": {name: {**column, "missing": True} for name, column in COLUMNS.items()}})
 CODES = {"quarter": [0, 3, 5], "week": [0, 52, 53], "dash": [4, 4, 4, 4, 9, 14, 8, 4, 4]}
-CODES |= {"half": [0, 1, 2], "weekday": [1, 2, 1], "zero": [9, 9, 9, 9, 14, 4]}
+CODES |= {"half": [0, 1, 2], "zero": [9, 9, 9, 9, 14, 4]}
 
 
 @pytest.mark.parametrize("form", PERIODS)
@@ -79,7 +71,6 @@ def test_texts_are_written_as_they_are_read():
     assert written["quarter"].str.fullmatch(r"202\dQ[1-4]").all()
     assert written["week"].str.fullmatch(r"202\d-W\d\d").all()
     assert written["half"].str.fullmatch(r"202\dH[12]").all()
-    assert set(written["weekday"]) == {"Di, 07.01.2020", "Mi, 08.01.2020"}
     assert set(written["zero"]) == {"-", "5", "-5"}
     assert written["dash"].str.contains("−").sum() == 7
 
@@ -110,15 +101,6 @@ def test_formats_that_say_no_quarter_or_week_of_a_year_are_refused(column, reaso
 def test_texts_that_cannot_mean_zero_are_refused(keys, reason):
     with pytest.raises(SchemaError, match=reason):
         Schema.from_dict({"columns": {"c": {"type": "real", "min": -9, "max": 9, "bins": 2, **keys}}})
-
-
-def test_weekdays_are_seven_names_of_a_format_that_has_them():
-    for keys in (
-        {"weekdays": ["Mo", "Di"], "format": "%a, %d.%m.%Y"},
-        {"weekdays": list("abcdefg"), "format": "%d.%m.%Y"},
-    ):
-        with pytest.raises(SchemaError, match="weekdays"):
-            Schema.from_dict({"columns": {"c": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", **keys}}})
 
 
 @pytest.mark.parametrize("keys", [{"ignore": ["−"]}, {"ignore": ["–"], "negative": "typographic"}])

@@ -19,7 +19,6 @@ from pgmest.data.table_file import TableFile
 from pgmest.errors import ArgumentError, SchemaError
 from pgmest.schema import Schema, draft
 from pgmest.schema.grid import Integer, Real
-from pgmest.schema.months import LANGUAGES
 from pgmest.schema.numerals import Writing
 from pgmest.schema.writing import check_writable, number_text
 from tests.every_check import EVERY_CHECK
@@ -39,7 +38,6 @@ NOTATIONS = (
 TIME_FORMATS = ("%d.%m.%Y %H:%M", "%Y-%m-%dT%H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "epoch", "epoch_ms")
 CLOCK_FORMATS = ("%H:%M:%S", "%I:%M:%S %p", "%H%M%S")
 FORMATS = ("%d.%m.%Y", "%Y%m%d", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%dT%H:%M:%S", "%j/%Y")
-NAMED = [{"format": "%d. %B %Y", "months": list(months)} for months in LANGUAGES[:10]]
 FILES = (
     {},
     {"delimiter": ";"},
@@ -59,7 +57,7 @@ def columns(draw):
         described = draw(st.one_of(strategies.integer(), strategies.real(), strategies.price()))
         described |= draw(st.sampled_from(NOTATIONS))
     elif kind == "date":
-        described = draw(strategies.date()) | draw(st.sampled_from([*({"format": form} for form in FORMATS), *NAMED]))
+        described = draw(strategies.date()) | {"format": draw(st.sampled_from(FORMATS))}
     elif kind == "time":
         unit, form = draw(st.sampled_from(("hour", "minute"))), draw(st.sampled_from((None, *TIME_FORMATS)))
         described = {
@@ -238,20 +236,9 @@ def test_what_an_encoding_lacks_is_said_beforehand(columns, named):
     check_writable(schema, TableFile("t.parquet"))
 
 
-MONTHS = "[Jan, Feb, Mär, Apr, Mai, Jun, Jul, Aug, Sep, Okt, Nov, Dez]"
-DATED = "type: date, min: 2020-01-01, max: 2020-12-31, unit: month"
-
-
 @pytest.mark.parametrize(
     ("column", "text"),
     [
-        (f"{DATED}, months: {MONTHS}", "names months, so dates need a format that has them"),
-        (f'{DATED}, format: "%d.%m.%Y", months: {MONTHS}', "names months, so dates need a format that has them"),
-        (f'{DATED}, format: "%B %Y", months: [Jan, Feb]', "must be twelve different names, January first"),
-        (f'{DATED}, format: "%B %Y", months: {MONTHS.replace("Feb", "JAN")}', "must be twelve different names"),
-        (f'{DATED}, format: "%B %Y", months: {MONTHS.replace("Feb", "2nd")}', "must be names without digits"),
-        (f'{DATED}, format: "%B %Y", months: {MONTHS.replace("Feb", "F%b")}', "must be names without digits"),
-        (f'{DATED}, format: "%B %Y", months: Januar', "must be a list"),
         ("type: integer, min: 0, max: 9, negative: red", "must be one of leading, trailing, parentheses"),
         ('type: integer, min: 0, max: 9, ignore: ["("], negative: parentheses', "must not hold parentheses"),
     ],
