@@ -101,8 +101,7 @@ SYNTHESIZE_MORE = f"""\
 {HELP}
 
 Bounds and values that are not public can be bought for a part of the budget, --buy-bounds, if the schema says so:
-  age: {{type: integer, bounds: bought}}             min and max; also min: bought or max: bought only
-  height: {{type: real, edges: bought, bins: 10}}    bins of about equally many records
+  age: {{type: integer, bounds: bought}}             min and max
   job: {{type: categorical, values: bought}}         frequent values; with among: [...], those of a public list
 The results are printed, are in the model's file, and are written to --bought FILE.
 

@@ -1,8 +1,6 @@
 """Bought columns: properties of a column that are not public and are bought from the records before they are coded.
 
     age: {type: integer, bounds: bought}                     # min and max
-    income: {type: real, min: 0, max: bought, bins: 20}      # one of them
-    height: {type: real, edges: bought, bins: 10}            # bins that hold about as many records each, and bounds
     city: {type: categorical, values: bought, among: [Rome, Oslo]}    # of a public list those that occur
     job: {type: categorical, values: bought, other: other}   # the frequent ones, which nobody has listed
 
@@ -20,15 +18,8 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.notation import SchemaNode, node_of
 
 BOUGHT = "bought"
-CAN_BE_BOUGHT = ("bounds", "min", "max", "edges", "values")
 NUMERIC = ("integer", "real", "date")
-CLASHES: dict[str, tuple[str, ...]] = {
-    "bounds": ("min", "max", "edges"),
-    "edges": ("width",),
-    "min": (),
-    "max": (),
-    "values": (),
-}
+RANGE_KEYS = ("min", "max", "edges")
 MOST_CODES = 10_000
 """The largest number of codes of a column with bought bounds; if the stated width makes more, bins are counted."""
 DEFAULT_BINS, MANY_BINS = 20, 50
@@ -45,9 +36,7 @@ class BoughtColumn:
     Attributes:
         name: of the column.
         kind: its type.
-        ends: which of "min" and "max" are bought.
-        quantiles: whether `edges` are.
-        labels: whether `values` are.
+        labels: whether `values` are bought; else the bounds are.
         among: the public list of values to choose from; empty without a list.
         said: the rest of its description, which is public.
         node: where the schema describes it.
@@ -56,8 +45,6 @@ class BoughtColumn:
 
     name: str
     kind: str
-    ends: tuple[str, ...]
-    quantiles: bool
     labels: bool
     among: tuple[Any, ...]
     said: Mapping[str, SchemaNode]
@@ -67,9 +54,7 @@ class BoughtColumn:
     @property
     def wanted(self) -> str:
         """The properties that are bought, in words."""
-        if self.labels:
-            return "values among a public list" if self.among else "values"
-        return " and ".join([*self.ends, *(["edges"] if self.quantiles else [])])
+        return "bounds" if not self.labels else "values among a public list" if self.among else "values"
 
     def plain(self, key: str, default: Any = None) -> Any:
         """Return the value of a key of the description."""
@@ -150,15 +135,9 @@ class BoughtColumn:
     def _made_up(self) -> tuple[Any, Any]:
         """Return bounds that the stated bins fit into."""
         if self.kind == "date":
-            low, high = self.plain("min", "2000-01-01"), self.plain("max", "2999-12-31")
-            return (low, high) if low < high else (low, "9999-12-31") if "max" in self.ends else ("0001-01-01", high)
+            return "2000-01-01", "2999-12-31"
         stated = [self.plain(key, 1) for key in ("bins", "width")]
-        span = 100 * max([1, *(one for one in stated if isinstance(one, int | float) and 0 < one < 10**6)])
-        if "max" in self.ends:
-            low = self.said["min"].number() if "min" in self.said else 0
-            return low, low + span
-        high = self.said["max"].number()
-        return high - span, high
+        return 0, 100 * max([1, *(one for one in stated if isinstance(one, int | float) and 0 < one < 10**6)])
 
 
 def bought_column(name: str, node: SchemaNode, read: Read) -> BoughtColumn | None:
@@ -169,7 +148,10 @@ def bought_column(name: str, node: SchemaNode, read: Read) -> BoughtColumn | Non
     """
     fields = node.value if isinstance(node.value, dict) else {}
     fields = {key: inner.called(f"{node.name}: {key}") for key, inner in fields.items()}
-    keys = [key for key in CAN_BE_BOUGHT if key in fields and fields[key].value == BOUGHT]
+    for key in RANGE_KEYS:
+        if key in fields and fields[key].value == BOUGHT:
+            fields[key].fail("cannot be bought by itself. Write bounds: bought, which buys min: and max:.")
+    keys = [key for key in ("bounds", "values") if key in fields and fields[key].value == BOUGHT]
     if "bounds" in fields and "bounds" not in keys:
         fields["bounds"].fail("must be 'bought'; bounds that are public are min: and max:.")
     if "among" in fields and "values" not in keys:
@@ -180,27 +162,23 @@ def bought_column(name: str, node: SchemaNode, read: Read) -> BoughtColumn | Non
     for key in keys:
         if (kind == "categorical") != (key == "values"):
             fields[key].fail(f"cannot be bought of a column of type {kind}.")
-        if "outside" in fields and fields["outside"].value == "error":
-            fields["outside"].fail(
-                "must not be error where something is bought: values would stop a run that is paid for."
-            )
-        for other in CLASHES[key]:
-            if other in fields:
-                fields[other].fail(f"does not go with {key}: bought.")
-    return _checked(name, str(kind), node, fields, keys, read)
+    if "outside" in fields and fields["outside"].value == "error":
+        fields["outside"].fail("must not be error where something is bought: values would stop a run that is paid for.")
+    for key in RANGE_KEYS if kind != "categorical" else ():
+        if key in fields:
+            fields[key].fail("does not go with bounds: bought.")
+    return _checked(name, str(kind), node, fields, read)
 
 
-def _checked(
-    name: str, kind: str, node: SchemaNode, fields: dict[str, SchemaNode], keys: list[str], read: Read
-) -> BoughtColumn:
-    said = {key: inner for key, inner in fields.items() if key not in (*keys, "among")}
+def _checked(name: str, kind: str, node: SchemaNode, fields: dict[str, SchemaNode], read: Read) -> BoughtColumn:
+    said = {key: inner for key, inner in fields.items() if key not in ("bounds", "values", "among")}
     among = tuple(item.scalar() for item in fields["among"].items()) if "among" in fields else ()
-    if "values" in keys and "other" not in said:
+    labels = kind == "categorical"
+    if labels and "other" not in said:
         taken = {str(value).lower() for value in among}
         said["other"] = node_of(next(one for one in ("other", "not listed", "any other") if one not in taken))
-    ends = () if "values" in keys else tuple(end for end in ("min", "max") if end not in said)
     if kind == "date" and "unit" in fields and fields["unit"].value in ("hour", "minute", "second"):
         fields["unit"].fail("does not go with bounds that are bought: they are days. Say unit: day, or min: and max:.")
-    made = BoughtColumn(name, kind, ends, "edges" in keys, "values" in keys, among, said, node, read)
+    made = BoughtColumn(name, kind, labels, among, said, node, read)
     made.check()
     return made

@@ -1,23 +1,23 @@
-r"""Purchase: bounds, bins and values that are not public, bought from the records for a part of the budget.
+r"""Purchase: bounds and values that are not public, bought from the records for a part of the budget.
 
 A schema says what is to be bought (`pgmest.schema.bought`). Each request goes through the curator, is charged to
 its ledger, and is about a coding of the table that is public when it is asked for. What comes back is public, and so is
 the schema made of it: everything here that is no request is post-processing.
 
-**A range** lies on a public grid with edges $e_0 < \dots < e_m$, as wide as numbers go. First the cell of the median is
-chosen by the exponential mechanism (pure budgets: permute-and-flip), with the score $-\max(\text{records below it,
-above it})$; then each end among the edges on its side. The upper end $e_j$ has the score
+**A range** is bought with three choices of the exponential mechanism (pure budgets: permute-and-flip). First the cell
+of the median is chosen among those of a public grid, as wide as numbers go, with the score $-\max(\text{records below
+it, above it})$; then each end among edges $e_0 < \dots < e_m$ ever further away from that cell. The upper end $e_j$ has
+the score
 
 .. math:: - |\{x \ge e_j\}| - s j,
 
 the records that would be clipped, less a public preference for tight bounds: an edge further out has to spare s. One
 person moves a score by at most the records of one, and all of them in one direction where persons come or go, so that
-half the noise does (`monotone`). s is a public multiple of the noise, hence the chance to land further out falls
-geometrically, however wide the grid is. Finer grids have steps of equal width within what the one before has left; a
-request that this makes needless is not paid for. At last the records inside and outside are counted with noise, which
-tells how many are clipped, and whether there are any.
+half the noise does (`monotone`). s is as large as the noise, hence the chance to land further out falls geometrically,
+however wide the grid is. At last the records inside and outside are counted with noise, which tells how many are
+clipped, and whether there are any.
 
-**Bins** of about as many records each are read off a noisy histogram between the ends. **Values of a public list** that
+**Values of a public list** that
 occur have a noisy count clear of the noise. **Values that nobody listed** have one above a threshold, which costs delta
 (`pgmest.privacy.thresholds`).
 """
@@ -25,38 +25,33 @@ occur have a noisy count clear of the noise. **Values that nobody listed** have 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.errors import SchemaError, listed, plural
+from pgmest.errors import SchemaError, listed
 from pgmest.privacy.budgets import Budget, equal_parts
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove
 from pgmest.privacy.selection import STEPS, noise_scale
-from pgmest.schema.bought import DEFAULT_BINS, NOTHING, BoughtColumn
-from pgmest.schema.categorical import written
+from pgmest.schema.bought import NOTHING, BoughtColumn
+from pgmest.schema.categorical import written as text_of
 from pgmest.schema.hierarchies import with_values
 from pgmest.schema.schema import Schema
 from pgmest.schema.texts import Texts
-from pgmest.synthesizer.bought_grids import Edge, Scale, on_grid, scale_of
+from pgmest.synthesizer.bought_grids import Edge, end_edges, last_before, median_edges, on_grid, written
 from pgmest.synthesizer.publishable import publishable
 from pgmest.synthesizer.raw_table import Coding
 
-SPARED, SPARED_IN_ALL = 2.0, 25.0
-"""The margin, in scales of the noise, that each edge further out needs; and the largest margin over a fine grid."""
-LEVELS, ENOUGH = 3, 0.3
-"""The largest number of successive grids; the share of its range above which a grid is the last one."""
+SPARED = 1.0
+"""The margin, in scales of the noise, that each edge further out needs."""
 FEW_WRONG = 100
 """About one of this many public lists with one value that does not occur keeps that value."""
 CLEAR = 4.0
 """The number of standard deviations of the noise below which a count says nothing."""
-CELLS_PER_BIN, MOST_CELLS = 4, 256
-"""The cells per bin, and the largest number of cells, of the histogram that bins are read off."""
 
 
 @dataclass(frozen=True)
@@ -114,63 +109,34 @@ def unlisted(schema: Schema) -> list[str]:
 
 
 def _range(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict[str, Any], str]:
-    """Return the description of a column of numbers or dates with its bounds and edges; and the result in words."""
-    scale = scale_of(column)
-    parts = iter(spend.split(LEVELS * len(column.ends) + 1 + bool(column.ends) + column.quantiles))
-    low, high = _ends(curator, column, scale, parts)
-    bounds = scale.written(low), scale.written(scale.last(high))
-    words = f"{_shown(bounds[0])} to {_shown(bounds[1])}; {_checked(curator, column, scale, (low, high), next(parts))}"
-    if column.quantiles:
-        edges = _quantiles(curator, column, scale, (low, high), next(parts))
-        described = _with_edges(column, [scale.written(edge) for edge in edges])
-        if described is not None:
-            return described, f"{words}; {plural(len(edges) - 1, 'bin')} of about as many values each"
-    whole = int(scale.last(high)) - int(low) + 1 if scale.whole else 10**9
-    return column.settled(*bounds, whole), words
+    """Return the description of a column of numbers or dates with its bounds; and the result in words."""
+    for_median, for_min, for_max, for_check = spend.split(4)
+    edges = median_edges(column.kind)
+    median = edges[_chosen(curator, column, edges, range(len(edges) - 1), for_median, "middle", _off_center)]
+    edges = end_edges(column.kind, median)
+    center, cells = edges.index(median), len(edges) - 1
+    spared = SPARED * noise_scale(for_min, _monotone(curator)) / STEPS * curator.neighbors.records
+
+    def clipped_below(below: np.ndarray) -> np.ndarray:
+        return below[:-1] + spared * np.arange(cells)[::-1]
+
+    def clipped_above(below: np.ndarray) -> np.ndarray:
+        return below[-1] - below[1:] + spared * np.arange(cells)
+
+    low = edges[_chosen(curator, column, edges, range(center + 1), for_min, "min", clipped_below)]
+    high = edges[_chosen(curator, column, edges, range(center, cells), for_max, "max", clipped_above) + 1]
+    bounds = written(column.kind, low), written(column.kind, last_before(column.kind, high))
+    words = f"{_shown(bounds[0])} to {_shown(bounds[1])}; {_checked(curator, column, (low, high), for_check)}"
+    return column.settled(*bounds, 10**9 if column.kind == "real" else int(high - low)), words
 
 
 def _shown(bound: Any) -> str:
     return f"{bound:.12g}" if isinstance(bound, float) else str(bound)
 
 
-def _ends(curator: Curator, column: BoughtColumn, scale: Scale, parts: Iterator[Budget]) -> tuple[Edge, Edge]:
-    """Return the edges between which the values are."""
-    edges = scale.wide()
-    if not column.ends:
-        return edges[0], edges[-1]
-    center = _chosen(curator, column, scale, edges, next(parts), "middle", _off_center)
-    low, high = edges[0], edges[-1]
-    for level in range(LEVELS):
-        cells = len(edges) - 1
-        slope = min(SPARED, SPARED_IN_ALL / cells) if level else SPARED
-        sides = {"min": slice(0, center + 1), "max": slice(center, cells)} if not level else {}
-        first, last = 0, cells
-        for end in column.ends:
-            spend = next(parts)
-            spared = slope * noise_scale(spend, _monotone(curator)) / STEPS * curator.neighbors.records
-            clipped = partial(_clipped, end=end, spared=spared)
-            label = f"{end}{', more exactly' if level else ''}"
-            place = _chosen(curator, column, scale, edges, spend, label, clipped, sides.get(end, slice(0, cells)))
-            first, last = (place, last) if end == "min" else (first, place + 1)
-        if first >= last:  # the noise on a finer grid hid them, and what the one before has left stays
-            break
-        much_left = level and float(edges[last] - edges[first]) > ENOUGH * float(high - low)
-        low, high = edges[first], edges[last]
-        if much_left:
-            break
-        edges = scale.fine(low, high)
-    return low, high
-
-
 def _off_center(below: np.ndarray) -> np.ndarray:
     """Return for each cell the number of records on the side of it that has more of them."""
     return np.maximum(below[:-1], below[-1] - below[1:])
-
-
-def _clipped(below: np.ndarray, end: str, spared: float) -> np.ndarray:
-    """Return for each cell the records that are clipped if it is the last one, plus the margin that it needs."""
-    places = np.arange(len(below) - 1)
-    return below[:-1] + spared * places[::-1] if end == "min" else below[-1] - below[1:] + spared * places
 
 
 def _monotone(curator: Curator) -> bool:
@@ -180,16 +146,14 @@ def _monotone(curator: Curator) -> bool:
 def _chosen(
     curator: Curator,
     column: BoughtColumn,
-    scale: Scale,
     edges: Sequence[Edge],
+    candidates: range,
     spend: Budget,
     label: str,
     cost: Callable[[np.ndarray], np.ndarray],
-    side: slice | None = None,
 ) -> int:
     """Choose a cell of the grid with a small cost, a function of the number of records below each edge."""
-    view, cells = curator.through(Coding((on_grid(column, scale, edges),))), len(edges) - 1
-    candidates = range(cells)[side or slice(0, cells)]
+    view, cells = curator.through(Coding((on_grid(column, edges),))), len(edges) - 1
 
     def scores(data: Dataset) -> np.ndarray:
         counts = data.project((column.name,)).values[:cells]
@@ -199,11 +163,11 @@ def _chosen(
     return view.select(candidates, scores, curator.neighbors.records, spend, **options)
 
 
-def _checked(curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget) -> str:
+def _checked(curator: Curator, column: BoughtColumn, ends: tuple[Edge, Edge], spend: Budget) -> str:
     """Return in words how many values are outside."""
-    whole = scale.wide()
-    edges = sorted({min(whole[0], ends[0]), *ends, max(whole[-1], ends[1])})
-    view = curator.through(Coding((on_grid(column, scale, edges),)))
+    first, *_, last = median_edges(column.kind)
+    edges = sorted({first, *ends, last})
+    view = curator.through(Coding((on_grid(column, edges),)))
     measured = view.measure((column.name,), spend, label=f"{column.name}: inside and outside")
     counts, noise = measured.values[: len(edges) - 1], float(np.mean(measured.stddev))
     inside = float(counts[edges.index(ends[0])])
@@ -211,32 +175,6 @@ def _checked(curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[E
     if inside < CLEAR * noise:
         return "HARDLY ANY VALUES ARE KNOWN TO BE THERE for all the noise: state bounds, or spend more on them"
     return f"at most about {100 * outside / (inside + outside):.2g} % of the values are outside"
-
-
-def _quantiles(
-    curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget
-) -> list[Edge]:
-    """Return edges of bins that hold about as many records each, as far as the noise shows."""
-    bins = min(int(column.plain("bins", DEFAULT_BINS)), MOST_CELLS)
-    edges = scale.even(*ends, min(CELLS_PER_BIN * bins, MOST_CELLS))
-    view = curator.through(Coding((on_grid(column, scale, edges),)))
-    noisy = view.measure((column.name,), spend, label=f"{column.name}: edges").values[: len(edges) - 1]
-    below = np.cumsum(np.maximum(noisy, 0.0))
-    if not below[-1] > 0:
-        return [edges[0], edges[-1]]
-    places = np.searchsorted(below, below[-1] * np.arange(1, bins) / bins) + 1
-    return [edges[0], *(edges[place] for place in sorted(set(places.tolist())) if place < len(edges) - 1), edges[-1]]
-
-
-def _with_edges(column: BoughtColumn, edges: list[Any]) -> dict[str, Any] | None:
-    for less in ({}, {"decimals": None}):
-        options = {**dict.fromkeys(("min", "max", "bins")), "unit": None, **less, "edges": edges}
-        try:
-            column.column(**options)
-        except SchemaError:
-            continue
-        return column.described(**options)
-    return None
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
@@ -253,9 +191,9 @@ def _listed(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict
     if not kept:
         kept = [column.among[int(np.argmax(noisy))]]
         words = f"THE NOISE HID WHICH of {len(column.among)} values occur, but one: spend more on them"
-    texts = set(map(written, kept))  # aliases of the other values would make the description invalid
+    texts = set(map(text_of, kept))  # aliases of the other values would make the description invalid
     aliases = {value: others for value, others in column.plain("aliases", {}).items() if value in texts}
-    others = [] if column.plain("other") is None else [written(column.plain("other"))]
+    others = [] if column.plain("other") is None else [text_of(column.plain("other"))]
     hierarchy = with_values(column.plain("hierarchy"), [*texts, *others])
     return column.described(values=kept, aliases=aliases or None, hierarchy=hierarchy), words
 

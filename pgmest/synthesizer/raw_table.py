@@ -23,7 +23,7 @@ from pgmest.schema.keyed_hash import checked_key
 from pgmest.schema.schema import Schema
 from pgmest.schema.texts import Texts
 from pgmest.schema.unit import Unit
-from pgmest.synthesizer.bought_grids import on_grid, scale_of
+from pgmest.synthesizer.bought_grids import median_edges, on_grid
 from pgmest.tables.domain import Domain
 
 
@@ -89,7 +89,7 @@ class RawTable(Dataset):
             if bought is not None and not self.lazy:
                 column = Texts(column.name, True, column.markers, "missing", column.place)
             elif bought is not None and not bought.labels:
-                column = on_grid(bought, scale_of(bought), scale_of(bought).wide())
+                column = on_grid(bought, median_edges(bought.kind))
             columns.append(column)
         coded = self.coded(columns)
         if self.lazy:

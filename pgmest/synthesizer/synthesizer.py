@@ -148,7 +148,7 @@ class Synthesizer:
         The model gives no weight to the combinations that the schema calls impossible. If a mechanism cannot do that,
         `result_.details["structural_zeros"]` says so.
 
-        A share of the budget first buys the bounds, bins and values that the schema leaves open, under the same ledger
+        A share of the budget first buys the bounds and values that the schema leaves open, under the same ledger
         (`pgmest.synthesizer.purchase`). `schema_` then contains them.
 
         Linked tables, such as households and persons, are a mapping of names to tables: see

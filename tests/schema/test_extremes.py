@@ -53,7 +53,7 @@ BOUGHT = Schema.from_dict(
         "columns": {
             "day": {"type": "date", "bounds": "bought"},
             "label": {"type": "categorical", "values": "bought", "among": ["a", "b"]},
-            "real": {"type": "real", "edges": "bought", "missing": True},
+            "real": {"type": "real", "bounds": "bought", "missing": True},
         }
     }
 )
