@@ -65,7 +65,6 @@ def _empty(*_: Any, **__: Any) -> dict[str, Any]:
 
 STAGES: dict[str, Stage] = {
     "order_choice": Stage(150, ("trees", "random trees"), {f"{LAMP}.scored_rounds.comparable": _empty}),
-    "coarsest_counts": Stage(100, ("trees",), {f"{LAMP}.rounds.lacking_counts": _empty}),
     "least part of the coarsest level": Stage(12, ("trees",), {f"{LAMP}.tree_counts.COARSEST": 0.0}),
     "table_levels": Stage(
         150,

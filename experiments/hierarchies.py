@@ -338,6 +338,9 @@ def _bounds() -> list[str]:
 WORSE = 1.03
 """The largest ratio that a tree is meant to cost anywhere."""
 NOTES = """
+All rows were made in November 2026 by an earlier version of LAMP, with stages for trees that are gone since: see
+[what its stages are worth](ablation.md).
+
 **What limits these numbers.** A tree changes no weights of marginals in LAMP: coarser levels decide over which groups a
 pair is measured, and all measurements pay alike for counts of branches. The coarsest level takes at least a quarter of
 its attribute's share, divided by the number of coarser levels, and without a workload at least the share of the budget

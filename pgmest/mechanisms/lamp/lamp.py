@@ -109,10 +109,9 @@ class LAMP(Mechanism):
     that says nothing about the other attributes does little harm.
 
     Without a workload all pairs matter equally. A tree then changes no weights: coarser levels only decide over which
-    groups a pair is measured, and all measurements together pay for the counts of branches. The counts of coarsest
-    levels, which are read first, have at least the share of the budget that TopDown would spend on them
-    (`coarsest_counts`). Triples at coarse levels, such as ("district@state", "age", "income"), are measured if the
-    workload asks for them. Of attributes that a workload does not name, the one-way marginals matter.
+    groups a pair is measured, and all measurements together pay for the counts of branches. Triples at coarse levels,
+    such as ("district@state", "age", "income"), are measured if the workload asks for them. Of attributes that a
+    workload does not name, the one-way marginals matter.
 
     Args:
         first_share: The share of the budget for the first one-way marginals and the number of records.

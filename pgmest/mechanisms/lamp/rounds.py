@@ -24,7 +24,6 @@ from pgmest.mechanisms.lamp.candidates import (
     total_candidate,
     unscored_candidate,
 )
-from pgmest.mechanisms.lamp.coarsest_counts import lacking_counts, measure_counts
 from pgmest.mechanisms.lamp.collected_evidence import evidence_of, total_of
 from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.emphasis import sampling_error
@@ -136,10 +135,7 @@ class Rounds(ScoredRounds):
             level = max(len(self.levels[name]) for name in clique) - 1
             candidates.append(unscored_candidate(clique, sides, level, self.evidence.total, self.noise_model))
         left = self.curator.remaining / self.curator.budget
-        plan, counts = self._planned_beside_counts(candidates, self.workload_sensitivity.item_errors, left, 0.0)
-        measure_counts(self, 1, counts)
-        self._measure(1, plan, self.curator.remaining / self.curator.budget)
-        self.evidence = self._evidence()
+        self._allocate(1, candidates, left)
 
     def _measure_ranges(self) -> None:
         """Measure one-way marginals again, in rounds of equal budget, if only ranges of single attributes are asked."""
@@ -152,17 +148,6 @@ class Rounds(ScoredRounds):
         """Measure all candidates that get a part of a share of the budget."""
         self._measure(number, self._planned(candidates, self.workload_sensitivity.item_errors, share, 0.0), share)
         self.evidence = self._evidence()
-
-    def _planned_beside_counts(
-        self, candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, share: float, least: float
-    ) -> tuple[dict[Clique, tuple[CandidateMarginal, float]], dict[str, float]]:
-        """Return the candidates to measure with a share, and what counts of coarsest levels take of that share."""
-        plan, counts = self._planned(candidates, item_errors, share, least), {}
-        if lacking := lacking_counts(self, plan, share, share):
-            left = share - sum(lacking.values())
-            plan = self._planned(candidates, item_errors, left, least)
-            counts = lacking_counts(self, plan, left, share)
-        return plan, counts
 
     def _planned(
         self, candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, share: float, least: float
@@ -186,10 +171,9 @@ class Rounds(ScoredRounds):
         if not last:
             candidates += self._later_triples()
         least = self.mechanism.min_error_reduction
-        plan, counts = self._planned_beside_counts(candidates, self._item_errors(), left, least)
+        plan = self._planned(candidates, self._item_errors(), left, least)
         if last:
-            measure_counts(self, number, counts)
-            self._measure(number, plan, self.curator.remaining / self.curator.budget)
+            self._measure(number, plan, left)
         elif chosen := self._strongest(plan, tree=number == 1):
             self._measure(number, chosen, min(left, sum(share for _, share in chosen.values())))
         self.evidence = self._evidence()

@@ -25,8 +25,6 @@ COARSEST = 0.25
 """The least part of an attribute's share for the coarsest level times the number of coarser levels, if precision is
 proportional to the share. The few large counts of that level are read first. A quarter leaves two thirds of their error
 and raises those of all other tables by about 1 % (`experiments.hierarchies`)."""
-KINDS = 4
-"""The number of kinds of questions that TopDown asks at each level: totals, one attribute, two, and all."""
 PART_ROUNDS, LEAST_PART = 100, 1e-3
 """The number of iterations for the parts of levels, and the smallest part, relative to their sum."""
 LEAST_RATIO = 1e-2
@@ -70,19 +68,6 @@ def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
     least = COARSEST / max(len(groups) - 1, 1) if power == 1 else 0.0
     weights = np.r_[np.full(len(groups) - 1, COARSER / max(len(groups) - 1, 1)), 1.0]
     return least_error_parts(groups, weights, power, least, len(levels[-1]))
-
-
-def least_coarsest_share(levels: int, trees: int) -> float:
-    """Return the least share of the budget for the counts of the coarsest level of a tree.
-
-    >>> round(1 / least_coarsest_share(levels=2, trees=1))
-    12
-
-    Args:
-        levels: The number of measured levels, the codes included; another one is the number of records.
-        trees: The number of trees, which share the budget for these counts.
-    """
-    return 1 / (KINDS * (levels + 1) * trees)
 
 
 def least_error_parts(

@@ -313,25 +313,6 @@ def test_nothing_is_spent_on_levels_of_one_group_or_of_single_codes():
     assert charges[0] != charges[2]
 
 
-@pytest.mark.parametrize("levels", [{"block": 4}, {"chapter": 16, "block": 4}], ids=len)
-def test_the_coarsest_level_has_the_share_that_topdown_spends_on_totals_unless_a_workload_decides(levels):
-    """Levels and the number of records have equal shares, and each of four kinds of questions a quarter of that."""
-    rng = np.random.default_rng(0)
-    code, other = rng.integers(48, size=20_000), rng.integers(6, size=(2, 20_000))
-    tree = pg.Hierarchy("code", {name: np.arange(48) // codes for name, codes in levels.items()})
-    domain = pg.Domain({"code": 48, "age": 6, "stay": 6}).with_hierarchies(tree)
-    data = pg.Dataset.from_codes([code, (other[0] + code // 16) % 6, (other[1] + code // 4) % 6], domain)
-    size, shares = tree.size(tree.names[0]), []
-    for workload in (None, [("code", "age"), ("code", "stay"), ("age", "stay")]):
-        run = pg.mechanisms.LAMP(epsilon=10.0, delta=1e-9, backend="simulation")
-        result = run.fit(data, workload, seed=0, progress=False)
-        assert result.ledger.remaining / result.ledger.budget < 1e-9
-        measured = result.details["measured_marginals"]
-        shares.append(sum(one.share for one in measured if one.clique == ("code",) and one.groups == (size,)))
-    assert shares[0] == pytest.approx(1 / (4 * (len(levels) + 2)), rel=0.1)
-    assert 0 < shares[1] < 0.8 * shares[0]
-
-
 def test_a_tree_takes_no_budget_from_others_but_for_counts_of_branches():
     data = records()
     plain = pg.Domain(dict(data.domain))
