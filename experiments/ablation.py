@@ -66,12 +66,7 @@ def _empty(*_: Any, **__: Any) -> dict[str, Any]:
 STAGES: dict[str, Stage] = {
     "order_choice": Stage(150, ("trees", "random trees"), {f"{LAMP}.scored_rounds.comparable": _empty}),
     "least part of the coarsest level": Stage(12, ("trees",), {f"{LAMP}.tree_counts.COARSEST": 0.0}),
-    "table_levels": Stage(
-        150,
-        ("trees", "levels"),
-        {f"{LAMP}.rounds.measured_together": lambda groups, *_: [(list(groups), 1.0)]},
-    ),
-    "branch_shrinkage": Stage(140, ("trees", "levels"), {f"{LAMP}.evidence.steps_of": lambda sides: []}),
+    "pairs at levels": Stage(45, ("trees", "random trees"), {f"{LAMP}.workload_demand._pairs_at_levels": lambda _: ()}),
     "tree_counts, siblings": Stage(
         15,
         ("trees",),
@@ -94,11 +89,7 @@ STAGES: dict[str, Stage] = {
             )
         },
     ),
-    "tree_counts, parts of least error": Stage(
-        30,
-        ("trees",),
-        {f"{LAMP}.tree_counts.least_error_parts": lambda groups, *_: np.full(len(groups), 1 / len(groups))},
-    ),
+    "tree_counts, parts of least error": Stage(30, ("trees",), {f"{LAMP}.tree_counts.PART_ROUNDS": 0}),
     "small_budgets": Stage(140, ("strongest",), {f"{LAMP}.rounds.is_small": lambda *_: False}),
     "small_budgets, one-way marginals again": Stage(15, ("strongest",), {f"{LAMP}.rounds.AGAIN": 1e-9}),
     "small_budgets, weight of dependence": Stage(15, ("strongest",), {f"{LAMP}.rounds.DEPENDENCE_WEIGHT": 0.0}),

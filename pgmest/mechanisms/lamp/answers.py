@@ -14,7 +14,7 @@ from pgmest.mechanisms.lamp.candidates import interaction_fraction
 from pgmest.queries import Kron, compress, identity
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.groups import group_starts, is_identity, summed
+from pgmest.tables.groups import is_identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,6 @@ class Answer:
         values: The answers, one axis per attribute.
         variance: The variance of the noise in each answer.
         public: Whether this is a public table, which replaces an answer and has no noise.
-        coarser: Answers about the same attributes over unions of these groups, the finest first.
     """
 
     clique: Clique
@@ -37,7 +36,6 @@ class Answer:
     values: np.ndarray
     variance: float
     public: bool = False
-    coarser: tuple[Answer, ...] = ()
 
     @classmethod
     def of(cls, measurement: LinearMeasurement, domain: Domain) -> Answer:
@@ -66,44 +64,11 @@ class Answer:
         return replace(self, values=(a * self.values + b * other.values) / (a + b), variance=1 / (a + b))
 
     def table(self, expected: np.ndarray) -> np.ndarray:
-        """Return the table that is closest to an expected table given these answers and the coarser ones.
-
-        Each coarser answer, from the finest, changes the cells of a branch in proportion to what they add to the
-        variance of its sum (least squares). Only the interaction changes, as the marginals of fewer attributes are
-        known better.
-        """
-        table = self._alone(expected)
-        rates = self.rates(expected)
-        for other, rate in zip(self.coarser, rates, strict=False):
-            labels = self.unions(other)
-            around, variance = summed(expected, labels), summed(rate, labels) + other.variance
-            off = _interaction(other._alone(around) - around - summed(table - expected, labels), labels)
-            table = table + rate * (off / variance)[np.ix_(*labels)]
-        return table
-
-    def _alone(self, expected: np.ndarray) -> np.ndarray:
         """Return the table that has these answers and is closest to an expected table (least squares)."""
         off = self.values - _along_axes(self.factors, expected)
         return expected + _along_axes(
             [None if factor is None else np.linalg.pinv(factor) for factor in self.factors], off
         )
-
-    def unions(self, other: Answer) -> tuple[np.ndarray, ...]:
-        """Return, for each attribute, the group of a coarser answer that each group is in."""
-        return tuple(coarse[group_starts(labels)] for coarse, labels in zip(other.groups, self.groups, strict=True))
-
-    def rates(self, expected: np.ndarray) -> list[np.ndarray]:
-        """Return what each cell adds to the variance of the noise in a sum, given none, one, ... of `coarser`.
-
-        The variance of the sum of a union of groups of the last of these answers, or of fewer groups, is the sum of
-        their rates. Cells whose expected count is zero have no noise.
-        """
-        found = [np.where(expected > 0, self.variance, 0.0)]
-        for other in self.coarser:
-            labels = self.unions(other)
-            left = other.variance / (summed(found[-1], labels) + other.variance)
-            found.append(found[-1] * left[np.ix_(*labels)])
-        return found
 
     def noise(self) -> float:
         """Return the standard deviation of the noise in a cell of `table`, given all marginals of fewer attributes."""
@@ -125,19 +90,6 @@ def _along_axes(factors: Sequence[np.ndarray | None], table: np.ndarray) -> np.n
         if factor is not None:
             table = np.moveaxis(np.tensordot(table, factor, axes=(axis, 1)), -1, axis)
     return table
-
-
-def _interaction(off: np.ndarray, unions: Sequence[np.ndarray]) -> np.ndarray:
-    """Return differences of counts of unions without what changes margins, divided by the number of groups."""
-    for axis, labels in enumerate(unions):
-        size = np.bincount(labels) / len(labels)
-        off = off - off.sum(axis=axis, keepdims=True) * np.expand_dims(size, [n for n in range(off.ndim) if n != axis])
-    return off
-
-
-def are_unions(groups: Sequence[np.ndarray], of: Sequence[np.ndarray]) -> bool:
-    """Return whether groups are unions of others; each is the group of each code, for each attribute."""
-    return all((np.diff(own)[np.diff(finer) == 0] == 0).all() for own, finer in zip(groups, of, strict=True))
 
 
 def grouping_query(clique: Clique, groups: Iterable[np.ndarray], contrasts: Iterable[bool] = (False, False)) -> Kron:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, are_unions, has_range_queries, read_grouping
-from pgmest.mechanisms.lamp.branch_shrinkage import branches_of_groups, by_branches, steps_of
-from pgmest.mechanisms.lamp.groups import disaggregated, ranges_of_branches
+from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, has_range_queries, read_grouping
+from pgmest.mechanisms.lamp.groups import disaggregated
 from pgmest.mechanisms.lamp.one_way_evidence import OneWayEvidence
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
@@ -69,7 +68,7 @@ class Evidence(OneWayEvidence):
                     noisy[name] = _with_one_way(noisy.get(name), measurement, domain[name], total)
             elif measurement.clique:
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
-        together = [answer for known in answers.values() for answer in with_coarser(known)]
+        together = [answer for known in answers.values() for answer in known]
         count, chosen = max(float(total), 1.0), frozenset(public_pairs)
         measured = cls(domain, count, noisy, (), ranges, public, chosen, {}, possible, other_orders or {})
         together += [measured.public_answer(pair) for pair in measured.public_pairs if pair not in answers]
@@ -137,15 +136,9 @@ class Evidence(OneWayEvidence):
             for kind in (False, True)
         }
         return tuple(
-            self._publicly_known(*entry) if pair is None else self._shrunk(entry[0], pair, before[own])
+            self._publicly_known(*entry) if pair is None else pair.table(before[own])
             for pair, own, entry in zip(noisy, guessed, taken, strict=True)
         )
-
-    def _shrunk(self, answer: Answer, pair: NoisyPair, before: np.ndarray) -> np.ndarray:
-        """Return the shrunk table of an answer, branch by branch if it has groups inside branches of a tree."""
-        trees = [(labels, ranges_of_branches(self.domain, name)) for name, labels in _sides(answer)]
-        steps = steps_of([branches_of_groups(*tree) for tree in trees])
-        return by_branches(pair, steps, _rates(answer, pair.expected, steps), before) if steps else pair.table(before)
 
     def _noisy(self, answer: Answer, guess: np.ndarray | None) -> NoisyPair:
         """Return the noisy table of an answer with its expectation, over its groups."""
@@ -301,24 +294,6 @@ def _add(known: list[Answer], answer: Answer) -> None:
         known.append(answer)
     else:
         known[place] = known[place].averaged(answer)
-
-
-def with_coarser(answers: list[Answer]) -> list[Answer]:
-    """Return the answers about a marginal, with those over unions of groups inside the one over the finest groups."""
-    if len(answers) < 2:
-        return answers
-    finest, *others = sorted(answers, key=lambda answer: -math.prod(answer.shape))
-    coarser, rest = list[Answer](), list[Answer]()
-    for one in others:
-        within = all(are_unions(one.groups, other.groups) for other in (finest, *coarser))
-        (coarser if within else rest).append(one)
-    return [replace(finest, coarser=tuple(coarser)), *rest]
-
-
-def _rates(answer: Answer, expected: np.ndarray, steps: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
-    """Return, for each step and for the groups, what a cell adds to the variance of the sum of its branch."""
-    rates, unions = answer.rates(expected), [answer.unions(other) for other in answer.coarser]
-    return [*(rates[sum(are_unions(step, labels) for labels in unions)] for step in steps), rates[0]]
 
 
 def _sides(answer: Answer) -> list[tuple[str, np.ndarray]]:

@@ -102,11 +102,10 @@ class LAMP(Mechanism):
 
     If the domain has hierarchies, the codes of an attribute are put in the order of its tree, so that groups do not
     straddle branches; the counts of all levels are measured together, and those of the codes of a branch are shrunk
-    towards each other where that lowers the estimated risk (`tree_counts`), as are the noisy tables of pairs, from the
-    coarsest branches down (`branch_shrinkage`). `Result.details["not_distinguished"]` lists the branches whose codes
-    differ by no more than noise explains: their codes have even shares, or those of `prior`. If the list has another
-    order than the tree, the first scores decide over whose groups pairs are measured (`order_choice`), so that a tree
-    that says nothing about the other attributes does little harm.
+    towards each other where that lowers the estimated risk (`tree_counts`). `Result.details["not_distinguished"]` lists
+    the branches whose codes differ by no more than noise explains: their codes have even shares, or those of `prior`.
+    If the list has another order than the tree, the first scores decide over whose groups pairs are measured
+    (`order_choice`), so that a tree that says nothing about the other attributes does little harm.
 
     Without a workload all pairs matter equally. A tree then changes no weights: coarser levels only decide over which
     groups a pair is measured, and all measurements together pay for the counts of branches. Triples at coarse levels,

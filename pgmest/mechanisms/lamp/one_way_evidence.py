@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations
@@ -11,7 +11,6 @@ from itertools import combinations
 import numpy as np
 
 from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers
-from pgmest.mechanisms.lamp.candidates import memberships
 from pgmest.mechanisms.lamp.groups import branches, nested_groups
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate, nearer_to_public
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells, TiedTables
@@ -108,10 +107,8 @@ class OneWayEvidence:
             if levels := branches(self.domain, name):
                 values, stddev = self._merged(name)
                 public = None if self.public is None else self.public.one_way(name, self.total)
-                groups = (*self.ranges.get(name, ()), *self._branch_margins(name))
-                found[name] = TreeAnswers(
-                    values, stddev**2, groups, levels, self.total, public, self.other_orders.get(name)
-                )
+                groups, order = self.ranges.get(name, ()), self.other_orders.get(name)
+                found[name] = TreeAnswers(values, stddev**2, groups, levels, self.total, public, order)
         return found
 
     def distinguished(self) -> dict[str, np.ndarray]:
@@ -136,21 +133,10 @@ class OneWayEvidence:
         for answer in self.answers:
             if name in answer.clique and not answer.public:
                 axis = answer.clique.index(name)
-                same = [o for o in answer.coarser if np.array_equal(o.groups[axis], answer.groups[axis])]
-                for one in (answer, *same):
-                    found = one.one_way(axis, self.total)
-                    if found is not None:
-                        answers.append((one.groups[axis], *found))
+                found = answer.one_way(axis, self.total)
+                if found is not None:
+                    answers.append((answer.groups[axis], *found))
         return sorted(answers, key=lambda entry: -int(entry[0][-1]))
-
-    def _branch_margins(self, name: str) -> Iterator[RangeAnswers]:
-        """Yield the counts of the branches of an attribute's tree over which its pairs were measured, too."""
-        for answer in self.answers:
-            axis = answer.clique.index(name) if name in answer.clique else 0
-            for one in answer.coarser if name in answer.clique else ():
-                found = one.one_way(axis, self.total)
-                if found is not None and not np.array_equal(one.groups[axis], answer.groups[axis]):
-                    yield RangeAnswers(memberships(one.groups[axis]).T, *found)
 
     def counts(self, name: str) -> np.ndarray:
         """Return the estimated one-way marginal, which has the sum `total` and is positive for possible codes."""

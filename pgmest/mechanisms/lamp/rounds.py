@@ -37,7 +37,6 @@ from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
 from pgmest.mechanisms.lamp.small_budgets import AGAIN, DEPENDENCE_WEIGHT, is_small
-from pgmest.mechanisms.lamp.table_levels import measured_together
 from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together, measured_levels, share_with_levels
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
@@ -333,11 +332,6 @@ class Rounds(ScoredRounds):
 
     def _parts(self, clique: Clique, level: int | None, part: float) -> list[tuple[Clique, list[np.ndarray], float]]:
         """Return the measurements of a candidate: its groups and weight, or those of the levels of a tree."""
-        if len(clique) > 1 and any(name in self.curator.domain.hierarchies for name in clique):
-            trees = [ranges_of_branches(self.curator.domain, name) for name in clique]
-            items, power = self.demand.by_level(clique), self.noise_model.power
-            together = measured_together(self._groups(clique, level), trees, items, clique, power)
-            return [(clique, groups, part * share) for groups, share in together]
         tree = self._tree(clique[0])[: None if level is None else level + 1] if len(clique) == 1 else []
         if not tree:
             return [(clique, self._groups(clique, level), part)]

@@ -67,22 +67,7 @@ def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
     groups = np.array([float(labels.max()) + 1 for labels in levels])
     least = COARSEST / max(len(groups) - 1, 1) if power == 1 else 0.0
     weights = np.r_[np.full(len(groups) - 1, COARSER / max(len(groups) - 1, 1)), 1.0]
-    return least_error_parts(groups, weights, power, least, len(levels[-1]))
-
-
-def least_error_parts(
-    groups: np.ndarray, weights: np.ndarray, power: float, least: float = 0.0, codes: int | None = None
-) -> np.ndarray:
-    """Return the parts of a share for nested levels that minimize the weighted errors of all; see `level_parts`.
-
-    Args:
-        groups: The number of groups of each level, from the coarsest.
-        weights: The weight of the error of each level.
-        power: The power of the share to which precision is proportional.
-        least: The least part of the coarsest level.
-        codes: The number of codes that the groups divide; by default, each group of the last level is a code.
-    """
-    codes_each = (groups[-1] if codes is None else codes) / groups
+    codes_each = len(levels[-1]) / groups
     free, parts = np.maximum(np.diff(groups, prepend=1.0), 1e-9), np.ones(len(groups))
     for _ in range(PART_ROUNDS):
         parts = _with_coarsest(parts / parts.sum(), least)
@@ -91,12 +76,6 @@ def least_error_parts(
         gradient = codes_each * power * parts ** (power - 1) * np.cumsum(_from_here(steepness) * free / known**2)
         parts = np.maximum(parts * np.sqrt(gradient / gradient.max()), LEAST_PART)
     return _with_coarsest(parts / parts.sum(), least)
-
-
-def level_errors(groups: np.ndarray, parts: np.ndarray, power: float) -> np.ndarray:
-    """Return the error of each nested level for parts of a share, in multiples of a count's; see `level_parts`."""
-    codes, free = groups[-1] / groups, np.diff(groups, prepend=1.0)
-    return groups * np.sqrt(codes / groups * np.cumsum(free / _from_here(codes * parts**power)))
 
 
 def _with_coarsest(parts: np.ndarray, least: float) -> np.ndarray:

@@ -133,16 +133,6 @@ class WorkloadDemand:
             found[asked.clique].append(asked)
         return found
 
-    def by_level(self, clique: Clique) -> list[tuple[DemandItem, float]]:
-        """Return the items that contain a table, with the weights by which its share is divided among levels of trees.
-
-        Without a workload, all coarser levels together count as much as the codes, as those of single attributes do
-        (`COARSER`).
-        """
-        unasked = {id(item) for item in self.at_levels}
-        items = self.items_by_marginal.get(clique, [])
-        return [(item, item.importance * (COARSER / AT_LEVELS if id(item) in unasked else 1.0)) for item in items]
-
 
 def _pairs_at_levels(domain: Domain) -> tuple[DemandItem, ...]:
     """Return all pairs at all combinations of coarser levels, with the weight `AT_LEVELS` for each pair together."""

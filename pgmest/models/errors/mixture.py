@@ -60,27 +60,6 @@ class PriorMixture:
         risks = np.square(1 - kept) @ squares + noise * (2 * kept @ cells - cells.sum())
         return cls(off, kind, squares, kept, risks, (risks.min() - risks) * free / (4 * noise))
 
-    @classmethod
-    def with_variances(
-        cls, values: np.ndarray, expected: np.ndarray, variances: np.ndarray, free: float
-    ) -> PriorMixture:
-        """Create the mixture for counts of different noise, with squares and risks in variances of that noise.
-
-        Cells of about the same expected count and about the same noise are of one kind.
-
-        Args:
-            values, expected, free: The arguments of `shrunk`.
-            variances: The variance of the noise in each count, positive.
-        """
-        off, orders = values - expected, [magnitude_classes(of).ravel() for of in (expected, variances)]
-        kind = np.unique(np.stack(orders), axis=1, return_inverse=True)[1].ravel()
-        cells, squares = np.bincount(kind).astype(np.float64), np.bincount(kind, np.square(off).ravel())
-        noise = np.maximum(np.bincount(kind, variances.ravel()) / cells, LEAST)
-        kept = _kept(np.bincount(kind, expected.ravel()) / cells, cells, noise)
-        squares = squares / noise
-        risks = np.square(1 - kept) @ squares + (2 * kept @ cells - cells.sum())
-        return cls(off, kind, squares, kept, risks, (risks.min() - risks) * free / 4)
-
     def weights(self, before: np.ndarray) -> np.ndarray:
         """Return the posterior weights of the priors."""
         weights = before * np.exp(self.logs)
@@ -98,7 +77,7 @@ class PriorMixture:
         return float(weights @ self.risks - (apart + moved) @ self.squares)
 
 
-def _kept(means: np.ndarray, cells: np.ndarray, noise: float | np.ndarray) -> np.ndarray:
+def _kept(means: np.ndarray, cells: np.ndarray, noise: float) -> np.ndarray:
     """Return the factor w of each prior and kind of cells, from their mean, their number, and the variance of noise."""
     means = np.maximum(means, LEAST)
     spreads = [np.zeros((1, len(means)))]
