@@ -9,7 +9,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError, LedgerError
 from pgmest.privacy import AddRemove, Curator, DatasetLedger, Replace, Rho
-from pgmest.privacy.neighbors import Change
+from pgmest.privacy.neighbors import Change, Neighbors
 from pgmest.privacy.relations import Relation, relation_of
 from tests.privacy.amounts import rho
 
@@ -30,17 +30,17 @@ def related(one, two, neighbors):
 
 def implied(tables, run, ledger):
     """Return whether all tables that are neighbors by the function `ledger` are neighbors by `run`."""
-    return all(run(*pair) for pair in itertools.product(tables, repeat=2) if ledger(*pair))
+    return all(run(*pair) for pair in itertools.product(tables, tables) if ledger(*pair))
 
 
-RELATIONS = [kind(records) for kind in (AddRemove, Replace, Change) for records in (1, 2, 3)]
+RELATIONS: list[Neighbors] = [kind(records) for kind in (AddRemove, Replace, Change) for records in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("run", RELATIONS, ids=repr)
 @pytest.mark.parametrize("ledger", RELATIONS, ids=repr)
 def test_a_ledger_accepts_what_implies_its_relation(tmp_path, run, ledger):
     """Compare with brute force over all tables; a refused run pays nothing, and the remedy in its error works."""
-    true = implied(TABLES, lambda *pair: related(*pair, run), lambda *pair: related(*pair, ledger))
+    true = implied(TABLES, lambda a, b: related(a, b, run), lambda a, b: related(a, b, ledger))
     assert Relation(run).implies(Relation(ledger)) == true
     book = DatasetLedger.create(tmp_path / "l", Rho(1.0), neighbors=ledger)
     if true:
@@ -84,7 +84,7 @@ def cliques_agree(one, two, invariants):
 @pytest.mark.parametrize("records", [(1, 1), (2, 1), (2, 2), (1, 2)], ids=str)
 def test_a_ledger_of_invariants_accepts_what_implies_its_relation(records, ran):
     run = Relation(Replace(records[0]), None, ran)
-    near = [p for p in itertools.product(PAIRS, repeat=2) if related(*p, Replace(records[1]))]
+    near = [p for p in itertools.product(PAIRS, PAIRS) if related(*p, Replace(records[1]))]
     for held in FIXED:
         ledger = Relation(Replace(records[1]), None, held)
         pairs = [pair for pair in near if cliques_agree(*pair, held)]
@@ -111,7 +111,7 @@ def areas_agree(one, two, invariants):
 def test_a_ledger_of_areas_accepts_runs_that_publish_provinces(records):
     tree = pg.Hierarchy("a", {"province": [0, 0, 1], "town": [0, 1, 2]})
     data = pg.Dataset.from_codes(np.zeros((1, 2), int), pg.Domain(PROVINCES).with_hierarchies(tree))
-    near = [pair for pair in itertools.product(BY_AREA, repeat=2) if related(*pair, Replace(records[1]))]
+    near = [pair for pair in itertools.product(BY_AREA, BY_AREA) if related(*pair, Replace(records[1]))]
     for ran, held in itertools.product(BY_PROVINCE, repeat=2):
         run = relation_of(Replace(records[0]), data, (ran,))
         pairs = [pair for pair in near if areas_agree(*pair, [held])]
