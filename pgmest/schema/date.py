@@ -46,8 +46,8 @@ class Date(WholeGrid):
     is not yet tomorrow. A drawn value is a whole step, uniform within its bin.
 
     Attributes:
-        format: how text writes dates, such as "%d.%m.%Y %H:%M", "%YQ%q" for quarters, "%YH%h" for half-years, "%G-W%V"
-            for weeks, or "epoch" or "epoch_ms" for numbers since 1970; None for 2020-12-31, with or without a time.
+        format: how text writes dates, such as "%d.%m.%Y %H:%M", "%G-W%V" for weeks, or "epoch" or "epoch_ms" for
+            numbers since 1970; None for 2020-12-31, with or without a time.
         step: the number of seconds of a step.
     """
 
@@ -128,7 +128,7 @@ class Date(WholeGrid):
         return f"dates{form} {super().expected()}"
 
     def written_alike(self, first: int, last: int) -> bool:
-        """Return whether texts in the format are the same for two days, as those of quarters are."""
+        """Return whether texts in the format are the same for two days, as those of weeks are."""
         if self.format is None or self.format in EPOCHS or self.step != DAY:
             return first == last
         days = np.array([first, last]).astype("M8[D]").astype(object)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmest.schema.guess_numbers import MOST_MARKERS
 from pgmest.schema.identifiers import shape_of
-from pgmest.schema.periods import period_of
+from pgmest.schema.periods import writes_weeks
 from pgmest.schema.readings import day_of
 from pgmest.schema.tally import Tally
 
@@ -71,17 +71,11 @@ TIMES = (
     *(" %H:%M Uhr", ", %H:%M Uhr", " um %H:%M Uhr", " %Hh%M", ", %Hh%M", " à %Hh%M"),
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y %b")
-PERIODS = (
-    *("%YQ%q", "%Y-Q%q", "%Y Q%q", "%Y/Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y", "%q. Quartal %Y", "%qQ%Y", "%qQ %Y"),
-    *("%YT%q", "%Y-T%q", "%Y T%q", "T%q %Y", "T%q-%Y", "T%q/%Y"),
-    *("%YH%h", "%Y-H%h", "%Y H%h", "%Y/H%h", "H%h %Y", "H%h-%Y", "H%h/%Y", "%hH%Y", "%hH %Y", "%h. Halbjahr %Y"),
-    *("%Y-HJ%h", "%YHJ%h", "%Y/HJ%h", "%Y HJ%h", "HJ%h %Y", "HJ%h/%Y", "HJ%h-%Y", "%h. HJ %Y", "%h.HJ %Y"),
-    *("%YS%h", "%Y-S%h", "%Y S%h", "S%h %Y", "S%h-%Y", "S%h/%Y"),
-    *("%G-W%V", "%GW%V", "%G W%V", "W%V %G", "W%V/%G", "W%V-%G", "%G-KW%V", "%G/KW%V", "%G KW%V", "%G-S%V", "%GS%V"),
-    *("KW%V %G", "KW %V %G", "KW%V/%G", "KW %V/%G", "S%V %G", "S%V/%G", "S%V-%G"),
+WEEKS = (
+    *("%G-W%V", "%GW%V", "%G W%V", "W%V %G", "W%V/%G", "W%V-%G", "%G-KW%V", "%G/KW%V", "%G KW%V"),
+    *("KW%V %G", "KW %V %G", "KW%V/%G", "KW %V/%G"),
 )
-"""Formats of quarters (T in French and Spanish), half-years (HJ in German, S in French and Spanish), and weeks (KW in
-German, S in French and Spanish). Those of half-years stand first, as weeks have higher numbers, too."""
+"""Formats of weeks, KW in German."""
 COMPACT: dict[int, tuple[str, ...]] = {
     8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"),
     6: ("%Y%m",),
@@ -135,7 +129,7 @@ for _day, _time in itertools.product(DAYS, TIMES):
     if not (_day is None and _time):
         _form = None if _day is None else _day + _time
         FORMATS.setdefault(_shape_of_format(_form), []).append(_form)
-for _form in (*MONTHS, *PERIODS):
+for _form in (*MONTHS, *WEEKS):
     FORMATS.setdefault(_shape_of_format(_form), []).append(_form)
 
 
@@ -239,7 +233,7 @@ def _days(texts: Any, form: str | None, iso: np.ndarray) -> np.ndarray:
 
     if form is None:
         return _iso_days(texts, iso)
-    if period_of(form):
+    if writes_weeks(form):
         found = [day_of(text, form) for text in texts]
         return np.array([np.datetime64("NaT") if day is None else day for day in found], dtype="M8[D]")
     days = pd.to_datetime(texts, format=form, errors="coerce").to_numpy().astype("M8[D]")

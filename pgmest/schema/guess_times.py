@@ -11,14 +11,14 @@ from pgmest.data.dates import DAY
 from pgmest.schema.guess_dates import ENOUGH_DATES
 from pgmest.schema.guess_numbers import WHOLE_BINS, WIDE, whole_bounds
 from pgmest.schema.identifiers import words_of
-from pgmest.schema.periods import MONTHS_OF, period_of
+from pgmest.schema.periods import writes_weeks
 from pgmest.schema.readings import CLOCK, EPOCHS, length_of
 from pgmest.schema.tally import Tally
 
 MOST_HOURS = 1000
 """The largest number of hours of a range of dates that a draft has as bins."""
-MOST_PERIODS, MONTH_DAYS = 120, 31
-"""The largest number of half-years, quarters or weeks that a draft has as bins, and the days of a month."""
+MOST_WEEKS = 120
+"""The largest number of weeks that a draft has as bins."""
 TIMED = 0.01
 """The share of dates with a time other than midnight from which on they are dates with times."""
 EPOCH_WORDS = frozenset({"time", "timestamp", "ts", "epoch", "unix", "date", "datetime", "created", "updated", "at"})
@@ -39,14 +39,12 @@ def date_lines(days: np.ndarray, timed: float, form: str | None = None) -> tuple
     Args:
         days: as datetime64[D].
         timed: the share of them that have a time other than midnight.
-        form: their format, which may be one of half-years, quarters or weeks.
+        form: their format, which may be one of weeks.
     """
     first, last = days.min(), days.max()
     span = int((last - first).astype(int))
-    period = period_of(form)
-    months = MONTHS_OF.get(period or "")
-    if period and span <= MOST_PERIODS * (MONTH_DAYS * months if months else 7):
-        return _periods(first, last, months), []
+    if writes_weeks(form) and span <= MOST_WEEKS * 7:
+        return ["type: date", f"min: {first}", f"max: {last + 6}", "unit: day", "width: 7"], []
     hours = (span + 1) * 24
     if timed >= TIMED and hours <= MOST_HOURS:
         return ["type: date", f"min: {first}", f"max: {last}", "unit: hour"], []
@@ -54,14 +52,6 @@ def date_lines(days: np.ndarray, timed: float, form: str | None = None) -> tuple
     bounds = [f"min: {first.astype('M8[Y]')}-01-01", f"max: {last.astype('M8[Y]')}-12-31"]
     lost = f"THE TIMES OF DAY ARE LOST: unit: hour WOULD KEEP THEM, IN {hours:,} BINS OR MORE."
     return ["type: date", *bounds, f"unit: {unit}"], [lost] if timed >= TIMED else []
-
-
-def _periods(first: np.datetime64, last: np.datetime64, months: int | None) -> list[str]:
-    """Return the lines of a schema for periods of some months, or for weeks, each with a bin of its own."""
-    if months:
-        end = (last.astype("M8[M]") + months).astype("M8[D]") - 1
-        return ["type: date", f"min: {first}", f"max: {end}", "unit: month", f"width: {months}"]
-    return ["type: date", f"min: {first}", f"max: {last + 6}", "unit: day", "width: 7"]
 
 
 def timed_share(tally: Tally) -> float:

@@ -1,4 +1,4 @@
-"""Tests of half-years, quarters, weeks, minus signs and dashes for 0, which every engine reads alike."""
+"""Tests of weeks, minus signs and dashes for 0, which every engine reads alike."""
 
 import datetime
 
@@ -10,50 +10,38 @@ import pytest
 
 from pgmest.errors import SchemaError
 from pgmest.schema import Schema
-from pgmest.schema.guess_dates import PERIODS
-from pgmest.schema.periods import MONTHS_OF, date_text, moment_of, period_of
+from pgmest.schema.guess_dates import WEEKS
+from pgmest.schema.periods import date_text, moment_of
 
 DAYS = [datetime.date(2008, 12, 1) + datetime.timedelta(days=number) for number in range(3000)]
 VALUES = {
-    "quarter": [
-        "2020Q1",
-        "2020q4",
-        " 2021Q2 ",
-        *["2020Q5", "2020Q0", "2020Q", "20Q1", "2020Q1.", "2020", "", "２０２０Q1"],
-    ],
     "week": ["2020-W01", "2020-w53", "2021-W1", *["2021-W53", "2020-W00", "2020-W54", "2020-W01-2", "W01", "", "2020"]],
-    "half": ["2020H1", "2020h2", " 2021H1 ", *["2020H3", "2020H0", "2020H", "20H1", "2020Q1", "2020", ""]],
     "zero": ["-", " $ - ", "$–", "0", "5", "-5", *["--", "- -", "$", "x-", ""]],
     "dash": ["−5", "–5", "− 5", "-5", "−0", "5", "−1e0", "−$5", "$−5", *["−", "5−", "−−5", "−-5", "- 5", ""]],
 }
-READ = {"quarter": 3, "week": 3, "half": 3, "zero": 6, "dash": 9}
+READ = {"week": 3, "zero": 6, "dash": 9}
 """The number of values, at the start, that can be read."""
 COLUMNS = {
-    "quarter": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", "unit": "month", "width": 3},
-    "week": {"type": "date", "min": "2019-12-30", "max": "2021-12-26", "unit": "day", "width": 7},
-    "half": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", "unit": "month", "width": 6, "format": "%YH%h"},
+    "week": {"type": "date", "min": "2019-12-30", "max": "2021-12-26", "unit": "day", "width": 7, "format": "%G-W%V"},
     "zero": {"type": "integer", "min": -9, "max": 9, "ignore": ["$"], "zeros": ["-", "–"]},
     "dash": {"type": "integer", "min": -9, "max": 9, "negative": "typographic", "ignore": ["$"]},
 }
-COLUMNS["quarter"]["format"], COLUMNS["week"]["format"] = "%YQ%q", "%G-W%V"
 SCHEMA = Schema.from_dict({"columns": {name: {**column, "missing": True} for name, column in COLUMNS.items()}})
-CODES = {"quarter": [0, 3, 5], "week": [0, 52, 53], "dash": [4, 4, 4, 4, 9, 14, 8, 4, 4]}
-CODES |= {"half": [0, 1, 2], "zero": [9, 9, 9, 9, 14, 4]}
+CODES = {"week": [0, 52, 53], "zero": [9, 9, 9, 9, 14, 4], "dash": [4, 4, 4, 4, 9, 14, 8, 4, 4]}
 
 
-@pytest.mark.parametrize("form", PERIODS)
-def test_a_period_is_read_as_its_first_day_and_written_back(form):
+@pytest.mark.parametrize("form", WEEKS)
+def test_a_week_is_read_as_its_monday_and_written_back(form):
     for day in DAYS:
         text = date_text(day, form)
-        first = moment_of(text, form).date()
-        assert date_text(first, form) == text
-        months = MONTHS_OF.get(period_of(form) or "")
-        assert 0 <= (day - first).days < (31 * months if months else 7)
-        assert first.day == 1 and first.month % months == 1 if months else first.weekday() == 0
+        monday = moment_of(text, form).date()
+        assert date_text(monday, form) == text
+        assert 0 <= (day - monday).days < 7
+        assert monday.weekday() == 0
 
 
 @pytest.mark.parametrize("engine", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, duckdb.from_arrow])
-def test_every_engine_reads_periods_and_minus_signs_alike(engine):
+def test_every_engine_reads_weeks_and_minus_signs_alike(engine):
     rows = max(map(len, VALUES.values()))
     texts = {name: values + [""] * (rows - len(values)) for name, values in VALUES.items()}
     table = pl.DataFrame(texts).to_arrow() if engine is duckdb.from_arrow else texts
@@ -68,9 +56,7 @@ def test_texts_are_written_as_they_are_read():
     codes = SCHEMA.encode(read)
     written = SCHEMA.decode(codes, seed=0, written=True)
     assert (SCHEMA.encode(written).codes == codes.codes).all()
-    assert written["quarter"].str.fullmatch(r"202\dQ[1-4]").all()
     assert written["week"].str.fullmatch(r"202\d-W\d\d").all()
-    assert written["half"].str.fullmatch(r"202\dH[12]").all()
     assert set(written["zero"]) == {"-", "5", "-5"}
     assert written["dash"].str.contains("−").sum() == 7
 
@@ -78,14 +64,14 @@ def test_texts_are_written_as_they_are_read():
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        ({"format": "Q%q"}, "%q goes with %Y alone"),
-        ({"format": "%Y-%m Q%q"}, "%q goes with %Y alone"),
+        ({"format": "%YQ%q"}, "format of dates"),
+        ({"format": "%YH%h"}, "format of dates"),
         ({"format": "%Y%Q"}, "format of dates"),
         ({"format": "W%V"}, "%V goes with %G alone"),
         ({"format": "%Y-W%V"}, "%V goes with %G alone"),
     ],
 )
-def test_formats_that_say_no_quarter_or_week_of_a_year_are_refused(column, reason):
+def test_formats_that_say_no_day_or_week_of_a_year_are_refused(column, reason):
     with pytest.raises(SchemaError, match=reason):
         Schema.from_dict({"columns": {"c": {"type": "date", "min": "2020-01-01", "max": "2021-12-31", **column}}})
 
