@@ -19,7 +19,7 @@ from pgmest.schema.grid import WholeGrid
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import Numbers
 from pgmest.schema.periods import date_text, moment_of
-from pgmest.schema.readings import EPOCHS, step_of
+from pgmest.schema.readings import step_of
 
 if TYPE_CHECKING:
     pass
@@ -46,8 +46,8 @@ class Date(WholeGrid):
     is not yet tomorrow. A drawn value is a whole step, uniform within its bin.
 
     Attributes:
-        format: how text writes dates, such as "%d.%m.%Y %H:%M", "%G-W%V" for weeks, or "epoch" or "epoch_ms" for
-            numbers since 1970; None for 2020-12-31, with or without a time.
+        format: how text writes dates, such as "%d.%m.%Y %H:%M", or "%G-W%V" for weeks; None for
+            2020-12-31, with or without a time.
         step: the number of seconds of a step.
     """
 
@@ -89,8 +89,7 @@ class Date(WholeGrid):
     @property
     def compact(self) -> bool:
         """Return whether dates are written in digits alone, such as 20201231, so that numbers may hold them."""
-        form = self.format or "-"
-        return form in EPOCHS or re.fullmatch("(?:%[YmdHMS])+", form) is not None
+        return re.fullmatch("(?:%[YmdHMS])+", self.format or "-") is not None
 
     def numbers(self, values: Values) -> Numbers:
         if values.array.dtype.kind == "M":
@@ -129,7 +128,7 @@ class Date(WholeGrid):
 
     def written_alike(self, first: int, last: int) -> bool:
         """Return whether texts in the format are the same for two days, as those of weeks are."""
-        if self.format is None or self.format in EPOCHS or self.step != DAY:
+        if self.format is None or self.step != DAY:
             return first == last
         days = np.array([first, last]).astype("M8[D]").astype(object)
         return len({date_text(day, self.format) for day in days}) == 1
@@ -168,8 +167,6 @@ def _text(time: np.datetime64) -> str:
 def _format(node: SchemaNode) -> str:
     """Return a format of dates after checking that dates can be written and read in it."""
     form, day = node.text(), datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC)
-    if form in EPOCHS:
-        return form
     if len(form) > LONGEST_FORMAT:
         node.fail(f"must be a format of dates such as %d.%m.%Y, of at most {LONGEST_FORMAT} characters.")
     try:

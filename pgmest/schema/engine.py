@@ -34,7 +34,6 @@ from pgmest.schema.engine_expressions import (
 )
 from pgmest.schema.readings import (
     BLANKS,
-    EPOCHS,
     LIMIT,
     clock_of,
     code_of,
@@ -253,7 +252,7 @@ class EngineColumn:
 
         if self.form == "date":
             return Reading(self._dated(seconds), nw.col(self.name).dt.year().is_null(), nw.lit(False))
-        if self.form == "text" and seconds == DAY and form not in EPOCHS:
+        if self.form == "text" and seconds == DAY:
             return self._day_of_text(form)
         if self.form == "unread" or (form is None and self.form != "text"):
             return Reading(nw.lit(0), nw.lit(True), nw.lit(False))

@@ -25,7 +25,7 @@ from pgmest.schema.guess_numbers import (
     numbers_in,
     range_lines,
 )
-from pgmest.schema.guess_times import clocks_in, date_lines, duration_lines, durations_in, epochs_in, timed_share
+from pgmest.schema.guess_times import clocks_in, date_lines, duration_lines, durations_in, timed_share
 from pgmest.schema.identifiers import (
     MOST_LISTED,
     Identifier,
@@ -203,9 +203,6 @@ def _numeric(name: str, found: Numbers, gaps: bool, amounts: bool) -> Guess:
         dates = compact_dates(found.tally)
         if dates is not None:
             return _with_odd(_dated(dates, gaps), found.odd, "A DATE")
-        epochs = epochs_in(name, found.tally)
-        if epochs is not None:
-            return _with_odd(Guess(tuple(epochs[0]), gaps=gaps, notes=tuple(epochs[1])), found.odd, "A TIME")
     marks = sentinels(found.tally)
     tally = found.tally.where(~np.isin(found.tally.values, marks))
     gaps = gaps or bool(marks) or found.odd.distinct > 0

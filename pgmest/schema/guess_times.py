@@ -10,9 +10,8 @@ import numpy as np
 from pgmest.data.dates import DAY
 from pgmest.schema.guess_dates import ENOUGH_DATES
 from pgmest.schema.guess_numbers import WHOLE_BINS, WIDE, whole_bounds
-from pgmest.schema.identifiers import words_of
 from pgmest.schema.periods import writes_weeks
-from pgmest.schema.readings import CLOCK, EPOCHS, length_of
+from pgmest.schema.readings import CLOCK, length_of
 from pgmest.schema.tally import Tally
 
 MOST_HOURS = 1000
@@ -21,9 +20,6 @@ MOST_WEEKS = 120
 """The largest number of weeks that a draft has as bins."""
 TIMED = 0.01
 """The share of dates with a time other than midnight from which on they are dates with times."""
-EPOCH_WORDS = frozenset({"time", "timestamp", "ts", "epoch", "unix", "date", "datetime", "created", "updated", "at"})
-FIRST_SECOND, LAST_SECOND = 315_532_800, 4_102_444_800
-"""The range of seconds since 1970 that are taken for times: from 1980 to 2099."""
 MANY_TIMES = 20
 """The least number of distinct times, all in the first hour of a day, that are durations."""
 NAMED_CLOCKS = (("h", ""), ("H", ""), (" h ", ""), ("h", "min"), (":", " Uhr"), (".", " Uhr"), (":", " h"))
@@ -133,20 +129,3 @@ def duration_lines(seconds: np.ndarray) -> list[str]:
         width = step // small
         low, high, bins = low * width, high * width + width - 1, bins or [f"width: {width}"]
     return ["type: duration", f"min: {low}", f"max: {high}", f"unit: {unit}", *bins]
-
-
-def epochs_in(name: str, tally: Tally) -> tuple[list[str], list[str]] | None:
-    """Return the lines and notes of whole numbers that are seconds or milliseconds since 1970, or None.
-
-    Only the name tells such numbers from other large ones.
-    """
-    if not set(words_of(name)) & EPOCH_WORDS:
-        return None
-    for form, in_one in EPOCHS.items():
-        seconds = tally.values.astype(np.float64) / in_one
-        if seconds.min() >= FIRST_SECOND and seconds.max() <= LAST_SECOND:
-            times = np.floor(seconds).astype(np.int64).astype("M8[s]")
-            days = times.astype("M8[D]")
-            lines, notes = date_lines(days, tally.share(days != times))
-            return [*lines, f"format: {form}"], notes
-    return None

@@ -49,8 +49,6 @@ LENGTH = re.compile(
     r"(?:(?P<hours>[0-9]{1,9}):(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9])(?:[.,][0-9]*)?)?)?"
 )
 """Durations as 2:30 (hours and minutes), 26:00:00, and as pandas and Python write them: -1 days +02:30:00."""
-EPOCHS = {"epoch": 1, "epoch_ms": 1000}
-"""The formats of dates that are numbers of seconds, or of thousandths, since 1970-01-01, with how many a second has."""
 MOST_INTEGER_BITS = 13_000  # of integers that Python writes out, which has a limit of 4,300 digits
 
 
@@ -286,9 +284,6 @@ def _real(value: Any) -> float:
 def _step(value: Any, form: str | None, seconds: int) -> int | None:
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else int(steps_of(np.asarray(value), seconds))
-    if form in EPOCHS:
-        number = _whole(value)
-        return None if number is None else number[0] // (EPOCHS[form] * seconds)
     text = _text(value)
     if text is None:
         return None

@@ -18,7 +18,7 @@ from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.numerals import Writing
 from pgmest.schema.periods import date_text
-from pgmest.schema.readings import EPOCHS, could_be_written, text_of
+from pgmest.schema.readings import could_be_written, text_of
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -78,15 +78,12 @@ def number_text(number: float, writing: Writing) -> str:
 
 
 def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
-    """Return dates as texts in a format (`periods.date_text`), or as numbers since 1970 (`readings.EPOCHS`).
+    """Return dates as texts in a format (`periods.date_text`).
 
     >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
     ['01.02.0912']
     """
     distinct, positions = np.unique(dates, return_inverse=True)
-    if form in EPOCHS:
-        numbers = distinct.astype("M8[s]").astype(np.int64) * EPOCHS[form]
-        return _objects(map(str, numbers.tolist()))[positions.reshape(-1)]
     return _objects(date_text(date, form) for date in distinct.astype(object))[positions.reshape(-1)]
 
 

@@ -35,7 +35,7 @@ NOTATIONS = (
     {"ignore": ["$", ","], "negative": "parentheses"},
     {"decimal": ",", "negative": "trailing"},
 )
-TIME_FORMATS = ("%d.%m.%Y %H:%M", "%Y-%m-%dT%H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "epoch", "epoch_ms")
+TIME_FORMATS = ("%d.%m.%Y %H:%M", "%Y-%m-%dT%H:%M:%S", "%m/%d/%Y %I:%M:%S %p")
 CLOCK_FORMATS = ("%H:%M:%S", "%I:%M:%S %p", "%H%M%S")
 FORMATS = ("%d.%m.%Y", "%Y%m%d", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%dT%H:%M:%S", "%j/%Y")
 FILES = (
