@@ -63,7 +63,7 @@ DECISIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "MISSING VALUES": (("missing",), "#   Say where a value can be missing, and what is written then.\n"),
     "THE NOTATION": (
-        ("format", "ignore", "decimal", "negative", "zeros", "written", "ignore_case"),
+        ("format", "ignore", "decimal", "written", "ignore_case"),
         "#   Say how values are written.\n",
     ),
 }

@@ -92,7 +92,7 @@ class EngineColumn:
         frame: the lazy frame.
         name: of the column.
         kind: its type in the engine.
-        ignore, decimal, negative, zeros: how texts write numbers, as `numerals.Writing`.
+        ignore, decimal: how texts write numbers, as `numerals.Writing`.
     """
 
     frame: nw.LazyFrame[Any]
@@ -100,8 +100,6 @@ class EngineColumn:
     kind: nw.dtypes.DType
     ignore: tuple[str, ...] = ()
     decimal: str = "."
-    negative: str = "leading"
-    zeros: tuple[str, ...] = ()
 
     def samples(self, condition: Any, rows: int) -> list[Any]:
         """Return the values of the first rows for which a condition holds, to be shown in messages."""
@@ -156,7 +154,7 @@ class EngineColumn:
             column = column.cast(nw.String)
         if self.form != "text":
             return column
-        return plain_numerals(column.str.strip_chars(BLANKS), self.ignore, self.decimal, self.negative, self.zeros)
+        return plain_numerals(column.str.strip_chars(BLANKS), self.ignore, self.decimal)
 
     @property
     def written(self) -> Any:

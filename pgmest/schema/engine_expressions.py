@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmest.schema.readings import BLANKS, LIMIT, MINUSES, real_of, text_of
+from pgmest.schema.readings import BLANKS, LIMIT, real_of, text_of
 
 FEW = 8
 """The most keys that are compared one after another: DuckDB plans a look-up as a join, and takes 0.1 s for each."""
@@ -41,30 +41,15 @@ def fixed_fields(form: str) -> tuple[str, dict[str, int]]:
     return (f"{pattern}$", starts) if {"Y", "m", "d"} <= set(starts) and form.isascii() else ("", {})
 
 
-def plain_numerals(text: Any, ignore: Sequence[str], decimal: str, negative: str, zeros: Sequence[str]) -> Any:
+def plain_numerals(text: Any, ignore: Sequence[str], decimal: str) -> Any:
     """Return texts of numbers in a notation as plain ones, as `numerals.Writing.plain`."""
-    import narwhals as nw
-
-    if not ignore and decimal == "." and negative == "leading" and not zeros:
+    if not ignore and decimal == ".":
         return text
     for ignored in ignore:
         text = text.str.replace_all(ignored, "", literal=True)
-    if zeros:
-        text = nw.when(text.str.strip_chars(BLANKS).is_in(list(zeros))).then(nw.lit("0")).otherwise(text)
     if decimal != ".":
         text = text.str.replace_all(".", "?", literal=True).str.replace_all(decimal, ".", literal=True)
-    text = text.str.strip_chars(BLANKS)
-    if negative == "leading":
-        return text
-    if negative == "trailing":
-        signed, number = text.str.ends_with("-"), text.str.replace_all("-$", "")
-    elif negative == "typographic":
-        dashes = f"^[{''.join(MINUSES)}]"
-        signed, number = text.str.contains(dashes), text.str.replace_all(dashes, "")
-    else:
-        signed = text.str.starts_with("(") & text.str.ends_with(")")
-        number = text.str.replace_all("(", "", literal=True).str.replace_all(")", "", literal=True)
-    return nw.when(signed).then(nw.concat_str([nw.lit("-"), number.str.strip_chars(BLANKS)])).otherwise(text)
+    return text.str.strip_chars(BLANKS)
 
 
 def look_up(column: Any, known: Mapping[Any, Any], default: Any, kind: Any) -> Any:

@@ -22,7 +22,6 @@ from pgmest.schema.numerals import (
     WRITING_KEYS,
     Numbers,
     Writing,
-    check_zeros,
     real_numbers,
     whole_numbers,
 )
@@ -200,7 +199,6 @@ class Integer(WholeGrid):
         starts = with_points(fields, starts, high, whole_bound, lambda number: number + 1)
         outside = outside_key(fields, ("clip",), missing)
         writing = Writing.from_fields(fields)
-        check_zeros(fields, writing, markers)
         return cls(name, missing, markers, outside, node.place, starts, high, writing)
 
     def numbers(self, values: Values) -> Numbers:
@@ -253,7 +251,6 @@ class Real(Grid):
         outside = outside_key(fields, ("clip",), missing)
         decimals = min(fields["decimals"].integer(0), 300) if "decimals" in fields else None
         writing = Writing.from_fields(fields)
-        check_zeros(fields, writing, markers)
         if decimals is not None and not max(abs(edges[0]), abs(edges[-1])) * 10.0**decimals < 2**53:
             fields["decimals"].fail(f"of {decimals} are more than numbers of that size have.")
         read = partial(_multiple, decimals=decimals)

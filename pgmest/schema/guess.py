@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +17,9 @@ from pgmest.schema.guess_dates import Dates, compact_dates, dates_in, unknown_da
 from pgmest.schema.guess_numbers import (
     MORE_ROWS_EACH,
     MOST_MARKERS,
-    NOTHING,
     Numbers,
     are_few,
     are_whole,
-    listed_texts,
     number_text,
     numbers_in,
     range_lines,
@@ -104,32 +103,13 @@ def guess(name: str, tally: Tally, amounts: bool = False) -> Guess:
     if not known.distinct:
         return Guess(left_out="IT HOLDS NO VALUES")
     gaps = bool(tally.gaps or marked.any())
-    dashes = np.isin(tally.values, tuple(NOTHING))
-    if dashes.any():
-        rest = bool(tally.gaps or (marked & ~dashes).any())
-        found = _in_texts(name, tally.where(dashes | ~marked), rest, amounts)
-        if found is not None and any(line.startswith("zeros:") for line in found.lines):
-            return replace(found, markers=(*(text for text in markers if text not in NOTHING), *found.markers))
     if maybe.any() and not maybe.all():
         found = _in_texts(name, known.where(~maybe), True, amounts)
         if found is not None and not any(line.startswith("labels:") for line in found.lines):
             more = sorted(known.values[maybe])
             return replace(found, markers=tuple(dict.fromkeys([*markers, *more, *found.markers])), gaps=True)
     found = _in_texts(name, known, gaps, amounts) or _labels(name, known, gaps)
-    notes = _dashes_that_may_be_zero(found, tally.where(dashes), known) if dashes.any() else ()
-    return replace(found, markers=(*markers, *found.markers), gaps=found.gaps or gaps, notes=(*found.notes, *notes))
-
-
-def _dashes_that_may_be_zero(found: Guess, dashes: Tally, known: Tally) -> tuple[str, ...]:
-    """Return a note on dashes beside numbers of which none is 0 and none negative."""
-    numbers = numbers_in(known)
-    if found.left_out or numbers is None or not numbers.tally.distinct or numbers.tally.values.min() <= 0:
-        return ()
-    rows = f"{dashes.rows:,} {'ROW' if dashes.rows == 1 else 'ROWS'}"
-    zeros = f"zeros: [{', '.join(map(quoted, dashes.values))}]"
-    instead = f"type: integer, min: 0 AND {zeros}" if found.codes else zeros
-    becomes = f"{listed_texts(dashes.values)} ({rows}) BECOMES MISSING"
-    return (f"{becomes}. NO NUMBER IS 0: IF IT MEANS 0, SAY {instead} INSTEAD.",)
+    return replace(found, markers=(*markers, *found.markers), gaps=found.gaps or gaps)
 
 
 def _typed(name: str, tally: Tally, amounts: bool) -> Guess:
@@ -171,7 +151,7 @@ def _in_texts(name: str, tally: Tally, gaps: bool, amounts: bool) -> Guess | Non
     if numbers is None or (not amounts and numbers.top is None and _are_labels(numbers)):
         return None
     if numbers.alike and not amounts and are_few(numbers.tally):
-        said = f"{listed_texts(numbers.alike)} ARE LISTED AS TWO VALUES: IF THEY ARE ONE NUMBER, WRITE THEM ALIKE."
+        said = f"{_listed_texts(numbers.alike)} ARE LISTED AS TWO VALUES: IF THEY ARE ONE NUMBER, WRITE THEM ALIKE."
         found = _labels(name, tally, gaps)
         return replace(found, notes=(*found.notes, said))
     return _numeric(name, numbers, gaps, amounts)
@@ -323,7 +303,7 @@ def _labels(name: str, tally: Tally, gaps: bool) -> Guess:
     if len(unsure) == 1:
         notes.append(f"{quoted(unsure[0])} IS LISTED AS AN ANSWER: IS IT ONE, OR A MISSING VALUE?")
     elif unsure:
-        notes.append(f"{listed_texts(unsure)} ARE LISTED AS ANSWERS: ARE THEY ANSWERS, OR MISSING VALUES?")
+        notes.append(f"{_listed_texts(unsure)} ARE LISTED AS ANSWERS: ARE THEY ANSWERS, OR MISSING VALUES?")
     return Guess(tuple(lines), gaps=gaps, notes=tuple(notes), otherwise="outside: clip" if complete else None)
 
 
@@ -338,6 +318,11 @@ def _not_listed(rest: Tally, all_values: Tally, becomes: str) -> list[str]:
     share = percent_text(rest.rows, all_values.rows)
     values = f"{rest.distinct:,} OF {all_values.distinct:,} VALUES {'IS' if rest.distinct == 1 else 'ARE'} NOT LISTED"
     return [f"{values}: {share} OF THE ROWS {becomes}."]
+
+
+def _listed_texts(texts: Iterable[str]) -> str:
+    """Return texts in quotes, as a note of a draft lists them."""
+    return " AND ".join(map(quoted, texts))
 
 
 def _natural(text: str) -> tuple[Any, ...]:

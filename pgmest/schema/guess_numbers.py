@@ -15,7 +15,6 @@ import numpy as np
 from pgmest.schema.guess_written import ENOUGH_NUMBERS, written_form
 from pgmest.schema.notation import quoted
 from pgmest.schema.numerals import GROUP_MARKS as MARKS
-from pgmest.schema.readings import MINUSES
 from pgmest.schema.tally import Tally
 
 MOST_MARKERS = 5
@@ -41,7 +40,6 @@ MOST_EDGES = 50
 HUGE = 1e300
 """The largest bound of a schema."""
 
-DASHES = "".join(MINUSES)
 SIGNS = ("$", "€", "£", "¥", "₹", "%", "EUR", "USD", "GBP", "CHF", "JPY")
 GROUP_MARKS = MARKS[2:]
 """The separators of thousands besides the point and the comma."""
@@ -49,17 +47,6 @@ TOP_CODE = (
     r"[>≥]?\s*(\d+)\s*(?:\+|plus|(?:years? |yrs? )?(?:and|or|&) (?:over|older|more|above|greater|up))|[>≥]\s*(\d+)"
 )
 """The texts of a top bin, such as 85+ and "85 and over"."""
-NOTHING = frozenset(("-", "--", "\N{EM DASH}", *MINUSES))
-"""The texts that mean 0 in accounts and in tables of statistical offices, and a missing value in others."""
-NEGATIVE_FORMS = {
-    "parentheses": r"^([^\w()]*|[A-Z]{3} )\(([^\w()]*)(\d[\d.,' \u00a0\u202f\u2019]*[^\w()]*)\)([^\w()]*| [A-Z]{3})$",
-    "trailing": r"^([^\w-]*|[A-Z]{3} )()(\d[\d.,' \u00a0\u202f\u2019]*)-([^\w-]*| [A-Z]{3})$",
-    "typographic": (
-        rf"^([^\w{DASHES}]*|[A-Z]{{3}} )[{DASHES}]()([^\w{DASHES}]*\d[\d.,' \u00a0\u202f\u2019]*)([^\w-]*| [A-Z]{{3}})$"
-    ),
-}
-"""The texts of negative numbers that have no hyphen in front, such as (1,234) and 1.234,50-, in four parts."""
-NEGATIVE_MARKS = {"parentheses": "[)]", "trailing": "-", "typographic": f"[{DASHES}]"}
 BELOW = r"[<≤]=?\s*\d+(?:[.,]\d+)?"
 """The texts of values below what a device detects, such as <0.5."""
 
@@ -71,12 +58,11 @@ class Numbers:
     Attributes:
         tally: the numbers, as floats or integers.
         odd: the other values, as texts.
-        ignore, decimal, negative: how texts write numbers, as in a schema.
+        ignore, decimal: how texts write numbers, as in a schema.
         top: the number of the top bin, if a text such as 85+ names one.
         measured: whether the numbers are floats, or written with a decimal mark.
         notes: what a draft says about it.
         spelled: the texts of numbers that may mean missing values.
-        zeros: texts that mean 0, as in accounts.
         written: what is around the numbers, their separator of thousands, and their decimals, as in a schema.
         alike: numbers of which two texts are codes, it seems, such as 1.1 and 1.10.
     """
@@ -88,26 +74,22 @@ class Numbers:
     top: float | None = None
     measured: bool = False
     notes: tuple[str, ...] = ()
-    negative: str = "leading"
     spelled: Mapping[float, tuple[str, ...]] = field(default_factory=dict)
-    zeros: tuple[str, ...] = ()
     written: str = "{}"
     alike: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Return whether Python reads the texts as they are."""
-        return not (self.ignore or self.zeros) and self.decimal == "." and self.negative == "leading"
+        return not self.ignore and self.decimal == "."
 
     @property
     def writing(self) -> list[str]:
         """The lines of a schema that say how texts write numbers."""
         ignore = [f"ignore: [{', '.join(map(quoted, self.ignore))}]"] if self.ignore else []
-        negative = [] if self.negative == "leading" else [f"negative: {self.negative}"]
         decimal = [f'decimal: "{self.decimal}"'] if self.decimal != "." else []
-        zeros = [f"zeros: [{', '.join(map(quoted, self.zeros))}]"] if self.zeros else []
         written = [f"written: {quoted(self.written)}"] if self.written != "{}" else []
-        return [*ignore, *decimal, *negative, *zeros, *written]
+        return [*ignore, *decimal, *written]
 
 
 # -- numbers among texts ----------------------------------------------------------------------------------------------
@@ -124,9 +106,8 @@ def plain_numbers(text: Any) -> np.ndarray:
 def numbers_in(tally: Tally) -> Numbers | None:
     """Return the numbers among texts, however they are written; None where too few are."""
     text = tally.texts
-    if tally.share(text.str.contains(rf"\d|^[^\w]+[-{DASHES}]$|^[-{DASHES}][^\w]+$").to_numpy(dtype=bool)) < 0.5:
+    if tally.share(text.str.contains(r"\d").to_numpy(dtype=bool)) < 0.5:
         return None
-    text, negative = _signed(text)
     for ignore, decimal in _writings(text):
         short = text
         for sign in ignore:
@@ -134,29 +115,18 @@ def numbers_in(tally: Tally) -> Numbers | None:
         if decimal == ",":
             short = short.str.replace(".", "?", regex=False).str.replace(",", ".", regex=False)
         short = short.str.strip()
-        zero = short.isin(NOTHING).to_numpy(dtype=bool) & (
-            (text != short).to_numpy(dtype=bool) | (negative == "parentheses")
-        )
-        zeros = tuple(dict.fromkeys(short[zero]))
-        short = short.where(~zero, "0")
-        read = zero | (plain_numbers(short) & _grouped(text, ignore, decimal))
+        read = plain_numbers(short) & _grouped(text, ignore, decimal)
         odd = tally.where(~read)
         found = replace(tally.where(read), values=short[read].astype(float).to_numpy()).merged()
         if _enough(found, odd):
             measured = bool(short[read].str.contains(".", regex=False).any())
             spelled = _spelled(tally.values[read], short[read].astype(float).to_numpy())
-            notes = (f"{listed_texts(tally.values[zero])} COUNTS AS 0, AS IN ACCOUNTS.",) if zeros else ()
             form = written_form(tally.where(read), ignore, decimal)
             alike = _alike(tally.values[read]) if not ignore and decimal == "." else ()
-            return Numbers(found, odd, ignore, decimal, None, measured, notes, negative, spelled, zeros, form, alike)
+            return Numbers(found, odd, ignore, decimal, None, measured, (), spelled, form, alike)
         if decimal == "." and (top := _with_top(found, odd, ignore)) is not None:
-            return replace(top, negative=negative)
+            return top
     return None
-
-
-def listed_texts(texts: Iterable[str]) -> str:
-    """Return texts in quotes, as a note of a draft lists them."""
-    return " AND ".join(map(quoted, texts))
 
 
 def _alike(texts: np.ndarray) -> tuple[str, ...]:
@@ -166,21 +136,6 @@ def _alike(texts: np.ndarray) -> tuple[str, ...]:
         if re.fullmatch(r"\d+\.\d*[1-9]0*", text):
             short.setdefault(text.rstrip("0"), []).append(text)
     return next((tuple(sorted(same)) for same in short.values() if len(same) > 1), ())
-
-
-def _signed(text: Any) -> tuple[Any, str]:
-    """Return texts with the sign of negative numbers in front, and the notation of these; see `numerals.NEGATIVES`."""
-    plain = text.str.fullmatch(r"[^\w()]*\d[^()]*").to_numpy(dtype=bool)
-    for negative, form in NEGATIVE_FORMS.items():
-        if not text.str.contains(NEGATIVE_MARKS[negative]).any():
-            continue
-        parts = text.str.extract(form)
-        signed = parts.notna().all(axis=1).to_numpy() & ~text.str.startswith("-").to_numpy(dtype=bool)
-        if signed.any() and (negative == "typographic" or (plain & ~signed).any()):
-            first, sign, number, last = (parts[place].fillna("") for place in parts)
-            joined = first + sign + "-" + number + last
-            return text.where(~signed, joined), negative
-    return text, "leading"
 
 
 def _spelled(texts: np.ndarray, numbers: np.ndarray) -> dict[float, tuple[str, ...]]:

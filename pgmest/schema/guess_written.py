@@ -9,13 +9,11 @@ from typing import Any
 
 from pgmest.schema.numerals import GROUP_MARKS as MARKS
 from pgmest.schema.numerals import around
-from pgmest.schema.readings import MINUSES
 from pgmest.schema.tally import Tally
 
 ENOUGH_NUMBERS = 0.95
 """The share of texts that must be numbers for the others to be odd ones."""
-DASHES = "".join(MINUSES)
-UNSIGNED = re.compile(rf"([^\d()+{DASHES}-]*)(\d(?:.*\d)?)([^\d()+{DASHES}-]*)", re.DOTALL)
+UNSIGNED = re.compile(r"([^\d+-]*)(\d(?:.*\d)?)([^\d+-]*)", re.DOTALL)
 """The text of a number without a sign: what is before it, the number, and what is behind it."""
 FORMS = 10_000
 """At most this many distinct texts are looked at for what is around the numbers."""

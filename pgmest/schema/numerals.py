@@ -12,15 +12,13 @@ import numpy as np
 from pgmest.data.values import Values
 from pgmest.schema.engine import EngineColumn
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import BLANKS, LIMIT, MINUS, MINUSES, real_of, whole_of
+from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
 
-WRITING_KEYS = ("ignore", "decimal", "negative", "zeros", "written")
+WRITING_KEYS = ("ignore", "decimal", "written")
 GROUP_MARKS = (".", ",", " ", "\u00a0", "\u202f", "'", "\u2019")
 """The separators of thousands."""
 PLACE = re.compile(rf"\{{([{''.join(GROUP_MARKS)}]?)(?:0([.,])(0+))?\}}")
 """The place of a number in `written`: a separator of thousands, the decimal mark and the least decimals, if any."""
-NEGATIVES = ("leading", "trailing", "parentheses", "typographic")
-"""The notations of negative numbers: -5, 5-, (5), and with a minus sign or a dash in place of the hyphen."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +28,12 @@ class Writing:
     Attributes:
         ignore: what is left out wherever it stands, such as currency signs and separators of thousands.
         decimal: the decimal mark.
-        negative: one of `NEGATIVES`; -5 is read with all of them.
-        zeros: texts that mean 0, such as the dash of accounts, after what is left out.
         written: how numbers are written to text files: "{} kg" with a unit, "${,}" with separators of thousands, too,
             and "{0.00}" with at least two decimals.
     """
 
     ignore: tuple[str, ...] = ()
     decimal: str = "."
-    negative: str = "leading"
-    zeros: tuple[str, ...] = ()
     written: str = "{}"
 
     @classmethod
@@ -48,16 +42,8 @@ class Writing:
         decimal = fields["decimal"].choice((".", ",")) if "decimal" in fields else "."
         if decimal in ignore:
             fields["ignore"].fail(f"must not hold {decimal!r}, which is the decimal mark; say decimal: if it is not.")
-        negative = fields["negative"].choice(NEGATIVES) if "negative" in fields else "leading"
-        if negative == "parentheses" and any("(" in sign or ")" in sign for sign in ignore):
-            fields["ignore"].fail(
-                "must not hold parentheses, which mark negative numbers; say negative: if they do not."
-            )
-        if negative == "typographic" and any(minus in sign for minus in MINUSES for sign in ignore):
-            fields["ignore"].fail("must not hold dashes, which mark negative numbers; say negative: if they do not.")
-        zeros = [_zero(item, ignore) for item in fields["zeros"].items()] if "zeros" in fields else []
         written = _written(fields["written"], ignore, decimal) if "written" in fields else "{}"
-        return cls(tuple(ignore), decimal, negative, tuple(zeros), written)
+        return cls(tuple(ignore), decimal, written)
 
     def plain(self, value: object) -> object:
         """Return a text as one that is read as a number; any other value as it is."""
@@ -65,23 +51,7 @@ class Writing:
             return value
         for text in self.ignore:
             value = value.replace(text, "")
-        if value.strip(BLANKS) in self.zeros:
-            return "0"
-        value = (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
-        if self.negative == "trailing" and value.endswith("-"):
-            return f"-{value.removesuffix('-').rstrip(BLANKS)}"
-        if self.negative == "parentheses" and value.startswith("(") and value.endswith(")"):
-            return f"-{value.replace('(', '').replace(')', '').strip(BLANKS)}"
-        if self.negative == "typographic" and value.startswith(MINUSES):
-            return f"-{value[1:].strip(BLANKS)}"
-        return value
-
-    def signed(self, text: str) -> str:
-        """Return the text of a number such as -5 with its sign in this notation."""
-        if not text.startswith("-") or self.negative == "leading":
-            return text
-        written = {"trailing": f"{text[1:]}-", "parentheses": f"({text[1:]})", "typographic": f"{MINUS}{text[1:]}"}
-        return written[self.negative]
+        return (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
 
     def text(self, number: str) -> str:
         """Return the text of a number such as -1234.5 in this notation."""
@@ -92,7 +62,7 @@ class Writing:
             whole = f"{int(whole):,}".replace(",", place[1])
         if place and place[3] and whole[:1].isdecimal():
             point, rest = ".", rest.ljust(len(place[3]), "0")
-        text = self.signed(f"{sign}{whole}{self.decimal if point else ''}{rest}")
+        text = f"{sign}{whole}{self.decimal if point else ''}{rest}"
         return PLACE.sub(lambda _: text, self.written, count=1)
 
     def read(self, values: Values) -> Values:
@@ -103,7 +73,7 @@ class Writing:
 
     def in_engine(self, column: EngineColumn) -> EngineColumn:
         """Return a column that an engine holds, its texts as they are read."""
-        return replace(column, ignore=self.ignore, decimal=self.decimal, negative=self.negative, zeros=self.zeros)
+        return replace(column, ignore=self.ignore, decimal=self.decimal)
 
 
 PLAIN_WRITING = Writing()
@@ -112,17 +82,8 @@ PLAIN_WRITING = Writing()
 
 def _ignored(node: SchemaNode) -> str:
     text = node.text()
-    if not text or any(char.isdigit() or char in ("-", MINUS) for char in text):
+    if not text or any(char.isdigit() or char in "-\N{MINUS SIGN}" for char in text):
         node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
-    return text
-
-
-def _zero(node: SchemaNode, ignore: list[str]) -> str:
-    text = node.text().strip(BLANKS)
-    if not text or any(char.isdigit() for char in text) or any(sign in text for sign in ignore):
-        node.fail(
-            f"must be texts that mean 0, such as a dash, without digits and what ignore: lists, not {node.shown}."
-        )
     return text
 
 
@@ -144,19 +105,6 @@ def _written(node: SchemaNode, ignore: list[str], decimal: str) -> str:
     if place[2] not in (None, decimal):
         node.fail(f"has the decimal mark {place[2]!r}, but decimal: says {decimal!r}.")
     return text
-
-
-def check_zeros(fields: dict[str, SchemaNode], writing: Writing, markers: frozenset[str]) -> None:
-    """Raise SchemaError if a text means both 0 and a missing value.
-
-    Args:
-        fields: those of the column.
-        writing: its notation.
-        markers: its texts of missing values.
-    """
-    both = sorted(markers & set(writing.zeros))
-    if both:
-        fields["zeros"].fail(f"must not hold {both[0]!r}, which missing: lists; a text means 0 or a missing value.")
 
 
 class Numbers(NamedTuple):

@@ -25,10 +25,6 @@ from pgmest.schema.periods import moment_of
 BLANKS = " \t\n\r\v\f"
 """Stripped from text; the same few everywhere, since libraries do not agree on what else is blank."""
 
-MINUS = "\N{MINUS SIGN}"
-MINUSES = (MINUS, "\N{EN DASH}")
-"""The signs of negative numbers that texts may have in place of the hyphen."""
-
 LIMIT = 10**18
 """Whole numbers are read up to this size, and larger ones as this: the bounds of a schema are below it."""
 

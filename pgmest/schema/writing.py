@@ -64,13 +64,9 @@ def number_text(number: float, writing: Writing) -> str:
 
     >>> number_text(908.94, Writing(("€", "."), ",")), number_text(1e-7, Writing(("e",)))
     ('908,94', '0.0000001')
-    >>> number_text(-5, Writing(negative="trailing")), number_text(-5, Writing(negative="parentheses"))
-    ('5-', '(5)')
-    >>> number_text(0.0, Writing(zeros=("-",))), number_text(-1234.5, Writing(("$", ","), written="${,}"))
-    ('-', '$-1,234.5')
+    >>> number_text(-1234.5, Writing(("$", ","), written="${,}"))
+    '$-1,234.5'
     """
-    if number == 0 and writing.zeros:
-        return writing.zeros[0]
     text = repr(number)
     if "e" in text and (writing.written != "{}" or any("e" in ignored.lower() for ignored in writing.ignore)):
         text = np.format_float_positional(number, trim="0")

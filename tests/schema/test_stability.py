@@ -52,8 +52,7 @@ DECLARED = {
     "written_day": {**DAYS_2019_TO_2021, "format": "%d/%m/%Y"},
     "digits_day": {**DAYS_2019_TO_2021, "format": "%Y%m%d"},
     "zoned": {**DAYS_2019_TO_2021, "format": "%Y-%m-%d %H:%M%z"},
-    "after": {"type": "integer", "min": -9, "max": 9, "negative": "trailing", "missing": True},
-    "around": {"type": "real", "min": -9, "max": 9, "bins": 9, "ignore": ["$"], "negative": "parentheses"},
+    "around": {"type": "real", "min": -9, "max": 9, "bins": 9, "ignore": ["$"]},
     "named": {**DAYS_2019_TO_2021, "format": "%d %b %Y", "outside": "missing"},
 }
 DECLARED["month"]["bins"] = 9
