@@ -5,7 +5,7 @@
     diagnosis: {..., hierarchy: {chapter: {I: [A00, A01], II: [B20]}}}  # values, ranges, or groups of finer levels
     puma: {..., hierarchy: {columns: [state]}}                          # by the constraint `determines`
     born: {type: date, ..., hierarchy: [year, month]}                   # or quarter, week, day, hour
-    age: {type: integer, ..., hierarchy: {widths: [50, 10]}}
+    age: {type: integer, ..., hierarchy: {life: {minor: {min: 0, max: 17}, adult: {min: 18}}}}
 
 At each level the label for others is a group, and missing values are one, unless a list names them. A hierarchy is
 public, like all of a schema: none is learned from records.
@@ -27,7 +27,7 @@ from pgmest.schema.categorical import Boolean, Categorical, written
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import codes_named
 from pgmest.schema.date import STEP_UNITS, Date
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.later import Later
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import text_of
@@ -35,15 +35,13 @@ from pgmest.tables.domain import Clique
 from pgmest.tables.hierarchy import Hierarchy
 
 KEY = "hierarchy"
-RULES = ("prefixes", "widths", "columns")
+RULES = ("prefixes", "columns")
 """The keys of the rules that make levels; any other key is the name of a level with its groups."""
 CALENDAR = ("year", "quarter", "month", "week", "day", "hour")
 MISSING = "missing"
 """The label of missing values (`Schema.labels`)."""
 MOST_LEVELS = 50
 """The most levels of a column."""
-NEARLY = 1e-9
-"""The share of a width by which the edge of a bin may miss a multiple of the width."""
 
 Labels = list[str | None]
 """The group of each code at a level; None for a code that no group names."""
@@ -136,23 +134,19 @@ def _levels(
     if isinstance(node.value, list):
         return _calendar(node, column)
     fields = node.mapping("levels with their groups, a list such as [year, month], or {prefixes: [1, 3]}")
-    rules = [key for key in RULES if key in fields and not isinstance(fields[key].value, dict)]
-    if not rules:
+    rule = next((key for key in RULES if key in fields and not isinstance(fields[key].value, dict)), None)
+    if rule is None:
         return _by_lists(node, column)
-    rule, *_ = rules
-    found = node.fields((rule, "names")) if rule != "columns" else node.fields((rule,))
-    if rule == "prefixes":
-        levels = _by_prefixes(found[rule], column)
-    elif rule == "widths":
-        levels = _by_widths(found[rule], column)
-    else:
-        return _by_columns(found[rule], columns, zeros, column)
+    if rule == "columns":
+        return _by_columns(node.fields((rule,))[rule], columns, zeros, column)
+    found = node.fields((rule, "names"))
+    levels = _by_prefixes(found[rule], column)
     if "names" not in found:
         return levels
     names = [written_text(item) for item in found["names"].items()]
     if len(set(names)) != len(levels) or len(names) != len(levels):
         count = "one name" if len(levels) == 1 else f"{len(levels)} different names"
-        found["names"].fail(f"must be {count}, one for each of {rule}, not {listed(names)}.")
+        found["names"].fail(f"must be {count}, one for each of prefixes, not {listed(names)}.")
     return dict(zip(names, levels.values(), strict=True))
 
 
@@ -185,35 +179,6 @@ def _by_prefixes(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
         ]
         found[f"prefix{length}"] = [*groups, *[None] * (column.size - len(texts))]
     return found
-
-
-def _by_widths(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
-    own = getattr(column, "own", column)
-    if not isinstance(own, Integer | Real):
-        node.fail("goes with type: integer and type: real.")
-    widths = [item.number() for item in node.items()]
-    if not widths or min(widths) <= 0 or any(a <= b for a, b in itertools.pairwise(widths)):
-        node.fail("must be shrinking numbers above 0, the coarsest level first, such as [50, 10].")
-    starts = np.array(own.starts, dtype=np.float64)
-    ends = np.array([*own.starts[1:], own.high + isinstance(own, Integer)], dtype=np.float64)
-    bins, found = own.labels(), {}
-    for width in widths:
-        with np.errstate(over="ignore"):
-            first = np.floor(starts / width + NEARLY)
-            last = np.maximum(np.ceil(ends / width - NEARLY) - 1, first)
-        if (first != last).any():
-            split = bins[int((first != last).argmax())]
-            node.fail(f"of {width:g} cut the bin {split} in two: take bins that end at multiples of {width:g}.")
-        groups = np.unique(first, return_inverse=True)[1].reshape(-1)
-        names = [_span(own, starts[groups == one].min(), ends[groups == one].max()) for one in range(groups.max() + 1)]
-        found[f"width{width:g}"] = [*(names[one] for one in groups), *[None] * (column.size - len(bins))]
-    return found
-
-
-def _span(column: Grid, start: float, end: float) -> str:
-    if isinstance(column, Integer):
-        return f"{start:.0f}..{end - 1:.0f}"
-    return f"[{start:.6g}, {end:.6g}{']' if end == column.high else ')'}"
 
 
 def _calendar(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:

@@ -247,7 +247,6 @@ DATED: dict[str, Any] = {"type": "date", "min": "2000-01-01", "max": "2001-01-01
 HOSTILE = {
     "a width that is next to nothing": {"type": "real", "min": 0, "max": 1, "width": 1e-320},
     "bins without number": {"type": "integer", "min": 0, "max": 10**15},
-    "levels without number, by widths": WHOLE | {"hierarchy": {"widths": [10**5 - level for level in range(99_000)]}},
     "levels without number, by prefixes": BY_NAME | {"hierarchy": {"prefixes": list(range(1, 99_000))}},
     "levels without number, by lists": BY_NAME | {"hierarchy": {f"level {number}": {} for number in range(99_000)}},
     "a format that names the day twice": DATED | {"format": "%Y-%m-%d %d"},

@@ -81,10 +81,6 @@ def test_dates_have_years_quarters_and_months():
 
 
 def test_numbers_have_wider_ranges():
-    found = groups(tree("{type: integer, min: 0, max: 12, width: 5, points: [0], hierarchy: {widths: [10, 5]}}"))
-    assert found == {"width10": ["0..9"] * 3 + ["10..12"], "width5": ["0..4"] * 2 + ["5..9", "10..12"]}
-    found = groups(tree("{type: real, min: 0, max: 1, bins: 10, hierarchy: {widths: [0.5], names: [half]}}"))
-    assert found == {"half": ["[0, 0.5)"] * 5 + ["[0.5, 1]"] * 5}
     halves = "{half: {low: {min: 0, max: 0.5}, high: {min: 0.5}}}"
     found = groups(tree(f"{{type: real, min: 0, max: 1, bins: 4, hierarchy: {halves}}}"))
     assert found == {"half": ["low"] * 2 + ["high"] * 2}
@@ -169,19 +165,17 @@ INTEGER = "{type: integer, min: 0, max: 9, width: 5, hierarchy: "
         (CODES + "yes}", "must be levels with their groups"),
         (CODES + "[year]}", "goes with type: date"),
         (CODES + "{columns: [state]}}", "names 'state', which is no column"),
-        (CODES + "{widths: [10]}}", "goes with type: integer"),
         ("{type: categorical, values: [110, 1111], outside: clip, hierarchy: {prefixes: [1]}}", 'such as "0110"'),
         ("{type: categorical, values: [110, 1111], other: other, hierarchy: {prefixes: [1]}}", 'such as "0110"'),
         (INTEGER + "{prefixes: [1]}}", "goes with type: categorical"),
-        (INTEGER + "{widths: [3]}}", r"of 3 cut the bin 0\.\.4 in two"),
-        (INTEGER + "{widths: [5, 10]}}", "shrinking"),
+        (INTEGER + "{widths: [5]}}", "must be a mapping of groups"),
         (INTEGER + "{half: {low: {min: 0, max: 6}, high: {min: 5, max: 9}}}}", r"cuts the bin 5\.\.9 in two"),
         (INTEGER + "{half: {low: {min: 0, max: 2}, high: {min: 5, max: 9}}}}", "holds no whole bin"),
         ("{type: date, min: 2020-01-20, max: 2020-03-20, width: 10, hierarchy: [month]}", r"2020-01 and 2020-02"),
         ("{type: date, min: 2020-01-01, max: 2021-12-31, hierarchy: [month, week]}", "not nested"),
         ("{type: date, min: 2020-01-01, max: 2020-12-31, hierarchy: [decade]}", "must be one of year"),
         ("{type: date, min: 2020-01-01, max: 2020-12-31, hierarchy: [year, year]}", "names 'year' twice"),
-        ("{type: integer, bounds: bought, hierarchy: {widths: [10]}}", "needs public bounds"),
+        ("{type: integer, bounds: bought, hierarchy: {low: {a: {max: 9}}}}", "needs public bounds"),
         ("{type: categorical, values: bought, hierarchy: {c: {A: [a]}}}", "needs? a public list"),
         ("{type: categorical, values: bought, among: [a, b], hierarchy: {c: {A: [a]}}}", "in no group of 'c': b"),
     ],
