@@ -41,7 +41,7 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
         "domain": dict(schema.domain),
         "labels": {name: schema.labels(name) for name in schema.domain},
         **level_facts(schema.domain),
-        "orders": [list(chain) for order in schema.orders for chain in order.chains],
+        "orders": [list(chain) for chain in schema.order.chains],
         "sums": {one.name: list(one.parts) for one in schema.sums},
         "impossible": [
             {"attributes": list(clique), "combinations": int(mask.sum())}

@@ -150,7 +150,7 @@ def _columns(schema: Schema) -> None:
             show(f"  {_levels(schema.domain, name)}")
     for one in schema.sums:
         parts = " + ".join(short.get(part, part) for part in one.parts)
-        show(f"{padded(short[one.name], most)}  = {parts}{'' if one.measured else ', computed from them'}")
+        show(f"{padded(short[one.name], most)}  = {parts}, computed from them")
     for clique, mask in schema.structural_zeros.items():
         show(
             f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(short[name] for name in clique)} cannot occur"

@@ -1,9 +1,9 @@
 """Raw tables in, synthetic tables out: a schema says publicly what each column may hold.
 
 The flow: schema.py reads it (notation.py: YAML with lines for errors; categorical.py, grid.py and date.py: the kinds of
-columns; constraints.py: what cannot occur, with orders.py and sums.py) -> encoding.py: rows to codes (later.py: columns
-in an order) -> ... -> decoding.py: codes to rows (joint_draws.py: columns in an order). `draft` writes a schema to
-start from (proposals.py: orders and sums in it). linked/ has the same for tables that hang on one another.
+columns; constraints.py: what cannot occur, with orders.py and sums.py) -> encoding.py: rows to codes -> ... ->
+decoding.py: codes to rows (joint_draws.py: columns in an order). `draft` writes a schema to start from (proposals.py:
+orders and sums in it). linked/ has the same for tables that hang on one another.
 docs/guides/tables.md and docs/guides/households.md show it all.
 """
 

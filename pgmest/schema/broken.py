@@ -37,7 +37,6 @@ class Broken:
         columns: the columns of a chain in their order; or the total, then its parts.
         total: whether the first is the sum of the others.
         text: the constraint as the schema writes it.
-        fate: what becomes of rows that break it.
         rows: the number of rows about which it says something.
         broken: the number of those that break it.
     """
@@ -45,7 +44,6 @@ class Broken:
     columns: Sequence[Grid]
     total: bool
     text: str
-    fate: str
     rows: int = 0
     broken: int = 0
     _pairs: Sequence[tuple[int, int]] = field(default=(), repr=False)
@@ -53,15 +51,13 @@ class Broken:
     @classmethod
     def of_chain(cls, order: Order, chain: Sequence[str]) -> Broken:
         columns = [order.columns[name] for name in chain]
-        fates = {"missing": "missing", "error": "an error"}
-        each = [f"'{column.name}' becomes {fates.get(column.outside, 'the earlier value')}" for column in columns[1:]]
         pairs = tuple(itertools.combinations(range(len(chain)), 2))
-        return cls(columns, False, order_text(chain), ", ".join(each), _pairs=pairs)
+        return cls(columns, False, order_text(chain), _pairs=pairs)
 
     @classmethod
     def of_sum(cls, one: Sum, columns: Mapping[str, Grid]) -> Broken:
         parts = [columns[name] for name in one.parts]
-        return cls([one.total, *parts], True, str(one), f"'{one.name}' becomes the sum")
+        return cls([one.total, *parts], True, str(one))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -112,7 +108,7 @@ class Broken:
     def remark(self) -> str:
         """The result in words."""
         share = percent_text(self.broken, self.rows)
-        return f"{self.broken:,} of {self.rows:,} rows ({share}) break it, and are changed: {self.fate}"
+        return f"{self.broken:,} of {self.rows:,} rows ({share}) break it, and a synthetic table none"
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as values of JSON."""
@@ -131,7 +127,7 @@ BrokenConstraint = Broken | ImpossibleRows
 def constraints_to_check(schema: Schema) -> list[BrokenConstraint]:
     """Return the constraints of a schema, nothing counted yet."""
     columns = {column.name: column for column in schema.described if isinstance(column, Grid)}
-    chains = [Broken.of_chain(order, chain) for order in schema.orders for chain in order.chains]
+    chains = [Broken.of_chain(schema.order, chain) for chain in schema.order.chains]
     return [*chains, *(Broken.of_sum(one, columns) for one in schema.sums), *impossible_rows(schema)]
 
 

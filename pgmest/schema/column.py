@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,24 +117,6 @@ class SchemaColumn(abc.ABC):
     def size(self) -> int:
         """The number of codes."""
         return self.regular + self.missing
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The columns of a raw table that its codes may depend on."""
-        return (self.name,)
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The sources without which there are no codes."""
-        return (self.name,)
-
-    def encode_rows(self, table: Mapping[str, Values], first_row: int = 0) -> np.ndarray:
-        """Return the code of each row of a table, shape (records,), which must have the `sources`.
-
-        Raises:
-            DataError: as `encode`.
-        """
-        return self.encode(table[self.name], first_row)
 
     def row_keys(self, codes: np.ndarray) -> np.ndarray:
         """Return a number for each code that depends on its value alone, for the choice among the rows of a person."""

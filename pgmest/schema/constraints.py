@@ -7,7 +7,7 @@
       - ordered: [admission, discharge]                                                      # orders.py
       - sum: {total: [labor, material]}                                                      # sums.py
 
-All of them make structural zeros of the domain; orders and sums also decide how columns are coded, and values drawn.
+All but sums make structural zeros of the domain; orders and sums also decide how values are drawn.
 Missing values stay possible unless `null` is listed among the impossible ones; so does every value that a table says
 nothing about.
 """
@@ -18,7 +18,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ import numpy as np
 from pgmest.errors import count_text
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.notation import INTEGER, REAL, SchemaNode
-from pgmest.schema.orders import Order, order_zeros, read_orders
-from pgmest.schema.sums import Sum, read_sums, sum_zeros
+from pgmest.schema.orders import Order, order_zeros, read_order
+from pgmest.schema.sums import Sum, read_sums
 from pgmest.tables.domain import Clique
 
 MOST_COMBINATIONS = 10**8
@@ -39,15 +39,15 @@ class Constraints:
     """The constraints of a schema.
 
     Attributes:
-        columns: the columns as they are coded, without totals.
+        columns: the columns that have codes, which totals have not.
         zeros: the attributes of constraints, and a boolean table over their codes: True where impossible.
-        orders: the orders between columns.
+        order: the order between columns.
         sums: the sums, those of parts before those of their totals.
     """
 
     columns: tuple[SchemaColumn, ...]
     zeros: Mapping[Clique, np.ndarray]
-    orders: tuple[Order, ...] = ()
+    order: Order = field(default_factory=Order)
     sums: tuple[Sum, ...] = ()
 
 
@@ -73,27 +73,15 @@ def read_constraints(node: SchemaNode, columns: Mapping[str, SchemaColumn], boug
             item.fail(f"is about '{unsettled[0]}', whose codes are not known before they are bought: state its bounds.")
         bodies[form].append((item, body.called(f"the constraint '{form}'")))
     tabulated = [(form, *both) for form in TABLES for both in bodies[form]]
-    restricted = {name for _, _, body in tabulated for name in _named(body.plain())}
-    orders = read_orders([body for _, body in bodies["ordered"]], columns, restricted)
-    ordered = {name for order in orders for name in order.columns}
-    sums = read_sums([body for _, body in bodies["sum"]], columns, ordered)
-    coded = dict(columns)
-    for order in orders:
-        coded |= {name: order.coded(name) for name in order.columns}
-    for one in sums:
-        if one.measured:
-            coded[one.name] = one.coded()
-            continue
-        del coded[one.name]
-        for _, item, body in tabulated:
-            if one.name in _named(body.plain()):
-                item.fail(f"is about '{one.name}', a total without codes of its own ({one}): name its parts instead.")
-    zeros = _united(
-        [TABLES[form](body, coded) for form, _, body in tabulated],
-        *(order_zeros(order) for order in orders),
-        sum_zeros(sums, coded),
-    )
-    return Constraints(tuple(coded.values()), zeros, tuple(orders), tuple(sums))
+    order = read_order([body for _, body in bodies["ordered"]], columns)
+    sums = read_sums([body for _, body in bodies["sum"]], columns, order.columns)
+    totals = {one.name: one for one in sums}
+    for _, item, body in tabulated:
+        for name in sorted(totals.keys() & _named(body.plain())):
+            item.fail(f"is about '{name}', a total without codes of its own ({totals[name]}): name its parts instead.")
+    coded = {name: column for name, column in columns.items() if name not in totals}
+    zeros = _united([TABLES[form](body, coded) for form, _, body in tabulated], order_zeros(order))
+    return Constraints(tuple(coded.values()), zeros, order, tuple(sums))
 
 
 def _united(*found: Iterable[tuple[Clique, np.ndarray]]) -> dict[Clique, np.ndarray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +15,12 @@ from pgmest.schema.casting import made_columns
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.frame_types import LIBRARIES, library_of
 from pgmest.schema.grid import Grid
-from pgmest.schema.joint_draws import draw_ordered
-from pgmest.schema.sums import Sum, draw_parts, totals
-from pgmest.schema.total import Total
+from pgmest.schema.joint_draws import bin_ends, draw_ordered
+from pgmest.schema.sums import add_up
 from pgmest.schema.writing import as_written, gap_text, off_markers
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
-
-Units = dict[str, np.ndarray]
-"""For each column of numbers or dates a number for each record, in the units of `Grid.points`."""
 
 
 def complete(schema: Schema, data: Dataset) -> Dataset:
@@ -121,70 +116,18 @@ def _values(
         column.name: codes[column.name] == column.gap_code if column.missing else np.zeros(data.records, dtype=bool)
         for column in schema.columns
     }
-    units = _constrained(schema, codes, missing, generator, known)
+    units = draw_ordered(schema.order, codes, generator, known)
     values = {}
-    for column in [column for column in schema.columns if not isinstance(column, Total)]:
-        regular = np.where(missing[column.name], 0, codes[column.name])
-        if column.name in units:
-            continue
+    for column in [column for column in schema.columns if column.name not in units]:
         if not isinstance(column, Grid):
-            values[column.name] = column.draw(regular, generator)
+            values[column.name] = column.draw(np.where(missing[column.name], 0, codes[column.name]), generator)
         else:
-            first, last = _fixed(known.get(column.name), *(points[regular] for points in column.points))
+            first, last, _ = bin_ends(column, codes[column.name], known.get(column.name))
             units[column.name] = off_markers(column, first, last, uniform(first, last, generator))
-    units |= totals(schema.sums, units)
+    add_up(schema.sums, units, missing, known)
     for one in schema.sums:
         missing[one.name] = np.logical_or.reduce([missing[name] for name in one.leaves])
     for column in schema.described:
         if isinstance(column, Grid):
             values[column.name] = column.from_units(units[column.name])
     return values, missing
-
-
-def _constrained(
-    schema: Schema,
-    codes: Mapping[str, np.ndarray],
-    missing: Mapping[str, np.ndarray],
-    generator: np.random.Generator,
-    known: Mapping[str, np.ndarray],
-) -> Units:
-    """Return the units of the columns that are drawn together: those of orders, and parts of bounded totals."""
-    units: Units = {}
-    for order in schema.orders:
-        units |= draw_ordered(order, codes, generator, {name: known[name] for name in order.columns if name in known})
-    sums = {one.name: one for one in schema.sums}
-    for top in reversed(schema.sums):  # totals come after those that are their parts
-        if not (top.bounded or top.measured) or top.leaves.keys() <= units.keys():
-            continue
-        ends = {}
-        for name, column in top.leaves.items():
-            regular = np.where(missing[name], 0, codes[name])
-            ends[name] = _fixed(known.get(name), *(points[regular] for points in column.points))
-        if top.measured:
-            regular = np.where(missing[top.name], 0, codes[top.name])
-            within = _fixed(known.get(top.name), *(points[regular] for points in top.total.points))
-            top = replace(top, within=within)
-        units |= draw_parts(top, sums, ends, missing, generator)
-        if top.name in known:
-            _add_up(top, units, known, missing)
-    return units
-
-
-def _add_up(one: Sum, units: Units, known: Mapping[str, np.ndarray], missing: Mapping[str, np.ndarray]) -> None:
-    """Change parts that are not known, within their bounds, so that they add up to a known total."""
-    total = known[one.name]
-    given = ~np.isnan(total) & ~np.logical_or.reduce([missing[name] for name in one.parts])
-    for name in [name for name in one.parts if name not in known]:
-        first, last = one.leaves[name].points
-        lacking = np.where(given, total, 0.0) - sum(units[part] for part in one.parts)
-        moved = np.clip(units[name] + lacking, first[0], last[-1]).astype(units[name].dtype)
-        units[name] = np.where(given, moved, units[name])
-
-
-def _fixed(numbers: np.ndarray | None, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the intervals, of one number each where it is known."""
-    if numbers is None:
-        return first, last
-    there = ~np.isnan(numbers)
-    numbers = np.where(there, numbers, 0).astype(first.dtype)
-    return np.where(there, numbers, first), np.where(there, numbers, last)

@@ -18,17 +18,12 @@ from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
-from pgmest.schema.bins import bin_expression
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn, domain_of
 from pgmest.schema.dropped_rows import DroppedRows
 from pgmest.schema.engine import EngineColumn, Reading
-from pgmest.schema.engine_frames import kept_apart, within_limits
-from pgmest.schema.grid import Grid
+from pgmest.schema.engine_frames import within_limits
 from pgmest.schema.keyed_hash import checked_key
-from pgmest.schema.later import Later
-from pgmest.schema.related import RelatedColumn
-from pgmest.schema.total import Total
 from pgmest.schema.unit import Persons, Unit, bounded, person_in_engine
 
 if TYPE_CHECKING:
@@ -57,8 +52,7 @@ def encode(
     """
     key = checked_key(key)
     known = {} if known is None else known
-    sources = dict.fromkeys(source for column in columns for source in column.sources)
-    names = [*sources, *([unit.column] if unit else [])]
+    names = [*(column.name for column in columns), *([unit.column] if unit else [])]
     if names and known.keys() >= set(names):
         return _dataset(columns, unit, iter([known]), key, coding)
     if is_file(table):
@@ -138,11 +132,11 @@ def codes_of_pieces(
     records, gaps = 0, dict.fromkeys(filter(_takes_gaps_for_values, columns), 0)
     for piece in pieces:
         for column, encoded in zip(columns, codes, strict=True):
-            encoded.append(column.encode_rows(piece, records))
+            encoded.append(column.encode(piece[column.name], records))
         for column in gaps:
             gaps[column] += int(piece[column.name].gaps.sum())
         gather(piece)
-        records += len(next(iter(piece.values())))  # the first column may be a total, which is not read
+        records += len(next(iter(piece.values())))
     for column, count in gaps.items():
         if count >= NOTICED * records > 0:
             warnings.warn(
@@ -158,7 +152,7 @@ def codes_of_pieces(
 def _takes_gaps_for_values(column: SchemaColumn) -> bool:
     """Return whether the code of missing values is that of a number, a date, or a listed value."""
     other = isinstance(column, Categorical) and column.other is not None
-    return not (column.missing or other or column.outside == "error" or isinstance(column, Total | RelatedColumn))
+    return not (column.missing or other or column.outside == "error")
 
 
 def _lazy_dataset(
@@ -172,7 +166,7 @@ def _lazy_dataset(
     frame = within_limits(frame)
     kinds = frame.collect_schema()
     read, states = [], {}
-    for position, column in enumerate(column for column in columns if not isinstance(column, Total)):
+    for position, column in enumerate(columns):
         expressions, states[column.name] = read_in_engine(
             column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} "
         )
@@ -182,10 +176,9 @@ def _lazy_dataset(
         read.append(person.alias(unit.column))
     kept = [column.name for column in columns if column.outside == "error"]  # for the error
     frame = frame.select(*kept, *read)  # as columns first: the codes refer to them many times
-    frame = _with_numbers(frame, columns, states)
     coded = []
     for column in columns:
-        code, refused = _coded(column, states)
+        code, refused = _placed(column, states[column.name])
         if column.outside == "error":
             for value in EngineColumn(frame, column.name, kinds[column.name]).samples(refused, 1):
                 column.refuse(value, None)
@@ -224,18 +217,10 @@ def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tup
     return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]), prefix)
 
 
-def _coded(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """Return the code of a column of any kind, and which values `outside: error` refuses, as expressions."""
-    if isinstance(column, Total):
-        return _placed_total(column, states)
-    return _placed_later(column, states) if isinstance(column, Later) else _placed(column, states)
-
-
-def _placed(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
+def _placed(column: SchemaColumn, read: Read) -> tuple[nw.Expr, nw.Expr]:
     """Return the code of a column, and the values that `outside: error` refuses (`SchemaColumn.encode`)."""
     import narwhals as nw
 
-    read = states[column.name]
     codes, outside = column.place_in_engine(read.reading)
     gap = read.null | read.marked
     to_gap = gap | read.reading.unreadable
@@ -245,93 +230,3 @@ def _placed(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, 
     unforeseen = (outside | read.reading.unreadable) & ~gap
     refused = unforeseen if column.missing else gap | unforeseen
     return code.fill_null(column.gap_code), refused
-
-
-def _with_numbers(
-    frame: nw.LazyFrame[Any], columns: Sequence[SchemaColumn], states: Mapping[str, Read]
-) -> nw.LazyFrame[Any]:
-    """Return the frame with columns for what columns in orders are coded by: each step as columns, as few are read."""
-    import narwhals as nw
-
-    later = [column for column in columns if isinstance(column, Later)]
-    totals = [column for column in columns if isinstance(column, Total)]
-    grids = {grid.name: grid for column in later for grid in (column.own, *column.earlier)}
-    grids |= {grid.name: grid for column in totals for grid in column.parts}
-    within = [expression for grid in grids.values() for expression in _number(grid, states[grid.name])]
-    frame = kept_apart(frame.with_columns(*within)) if within else frame
-    for column in sorted(later, key=lambda one: one.reference is not None):  # references first
-        at = states[column.name]
-        number = nw.col(at.name("within"))
-        for earlier in column.earlier:
-            before = nw.col(states[earlier.name].name("within"))
-            number = nw.max_horizontal(number, nw.when(nw.col(states[earlier.name].name("there"))).then(before))
-        frame = kept_apart(frame.with_columns(number.alias(at.name("ascending"))))
-        frame = kept_apart(frame.with_columns(*_as_coded(column, at)))
-        if column.reference is not None:
-            before, _ = _reference(column, states)
-            frame = kept_apart(frame.with_columns((nw.col(at.name("coded")) - before).alias(at.name("difference"))))
-    return frame
-
-
-def _as_coded(column: Later, at: Read) -> list[nw.Expr]:
-    """Return the number that a column in an order is coded by, and which rows have one, as `Later` finds them."""
-    import narwhals as nw
-
-    ascending, own, there = (nw.col(at.name(name)) for name in ("ascending", "within", "there"))
-    coded = nw.when(ascending > column.own.high).then(nw.lit(column.own.high)).otherwise(ascending)
-    present = there & ~(ascending > own) if column.outside == "missing" else there
-    return [coded.alias(at.name("coded")), present.alias(at.name("present"))]
-
-
-def _reference(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """Return the number that the reference of a column is coded by, and which rows have one."""
-    import narwhals as nw
-
-    assert column.reference is not None
-    names = ("coded", "present") if isinstance(column.reference, Later) else ("within", "there")
-    number, present = (nw.col(states[column.reference.name].name(name)) for name in names)
-    return number, present
-
-
-def _number(column: Grid, read: Read) -> list[nw.Expr]:
-    """Return the number of a column within its bounds, and which values are coded as one; as `Grid.coded_numbers`."""
-    import narwhals as nw
-
-    unread = read.null | read.marked | read.reading.unreadable
-    low, high = nw.lit(column.low), nw.lit(column.high)
-    number = nw.when(unread).then(low).otherwise(read.reading.number).fill_null(column.low)
-    _, outside = column.place_in_engine(read.reading)
-    gap = unread | outside if column.outside == "missing" else unread
-    inside = nw.when(number < low).then(low).when(number > high).then(high).otherwise(number)
-    there = nw.when(gap).then(nw.lit(False)).otherwise(nw.lit(True)) if column.missing else nw.lit(True)
-    return [inside.alias(read.name("within")), there.alias(read.name("there"))]
-
-
-def _placed_total(column: Total, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """Return the code of a total, and that none is refused, as expressions; as `Total.encode_rows`."""
-    import narwhals as nw
-
-    scale = column.own.units_of_one
-    total, there = nw.lit(0), nw.lit(True)
-    for part in column.parts:
-        total = total + part.units_in_engine(nw.col(states[part.name].name("within")))
-        there = there & nw.col(states[part.name].name("there"))
-    number = total / scale if scale != 1 else total
-    low, high = nw.lit(column.own.low), nw.lit(column.own.high)
-    inside = nw.when(number < low).then(low).when(number > high).then(high).otherwise(number)
-    codes = column.own.bins_in_engine(inside).cast(nw.Int64)
-    return nw.when(there).then(codes).otherwise(nw.lit(column.gap_code)), nw.lit(False)
-
-
-def _placed_later(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
-    """Return the code of a column in an order, and which values are refused, as expressions; as `Later.encode_rows`."""
-    import narwhals as nw
-
-    at = states[column.name]
-    early = nw.col(at.name("there")) & (nw.col(at.name("ascending")) > nw.col(at.name("within")))
-    codes = column.own.bins_in_engine(nw.col(at.name("coded"))).cast(nw.Int64)
-    if column.reference is not None:
-        steps = bin_expression(nw.col(at.name("difference")), column.steps).cast(nw.Int64)
-        codes = nw.when(_reference(column, states)[1]).then(steps).otherwise(codes + column.differences)
-    code = nw.when(nw.col(at.name("present"))).then(codes).otherwise(nw.lit(column.gap_code))
-    return code, _placed(column.own, states)[1] | early

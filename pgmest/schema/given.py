@@ -21,9 +21,7 @@ from pgmest.schema.bins import uniform
 from pgmest.schema.categorical import Categorical, written
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Grid, Integer, Real
-from pgmest.schema.later import Later
 from pgmest.schema.readings import text_of
-from pgmest.schema.related import RelatedColumn
 from pgmest.schema.writing import off_markers
 from pgmest.tables.hierarchy import SEPARATOR, NamedLevel
 
@@ -188,19 +186,13 @@ def _column(schema: Schema, name: str) -> SchemaColumn:
     if name not in schema.domain:
         parts = next(one.parts for one in schema.sums if one.name == name)
         raise QueryError(f"given= names '{name}', which is computed from {listed(parts)}: give these instead.")
-    column = schema.column(name)
-    if isinstance(column, Later) and column.reference is not None:
-        raise QueryError(
-            f"given= names '{name}', whose codes are differences from '{column.reference.name}': give that, and choose "
-            f"among the rows by '{name}'."
-        )
-    return column.own if isinstance(column, RelatedColumn) else column
+    return schema.column(name)
 
 
 def _check_related(schema: Schema, bins: Mapping[str, Bins]) -> None:
     """Raise QueryError if two columns are given whose values are drawn together."""
-    related = [list(order.columns) for order in schema.orders]
-    related += [[one.name, *one.leaves] for one in schema.sums]
+    related = [[later, earlier] for later, before in schema.order.before.items() for earlier in before]
+    related += [list(one.leaves) for one in schema.sums]
     for names in related:
         both = [name for name in names if name in bins]
         if len(both) > 1:

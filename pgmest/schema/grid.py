@@ -69,10 +69,6 @@ class Grid(SchemaColumn):
         """Return numbers on the scale of `starts` on that of `points`, each among the points of its bin."""
         return numbers
 
-    def units_in_engine(self, number: nw.Expr) -> nw.Expr:
-        """Return `to_units` as an expression."""
-        return number
-
     @property
     @abc.abstractmethod
     def points(self) -> tuple[np.ndarray, np.ndarray]:
@@ -86,15 +82,6 @@ class Grid(SchemaColumn):
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         first, last = self.points
         return self.from_units(uniform(first[codes], last[codes], generator))
-
-    def coded_numbers(self, values: Values, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the number of each value within the bounds, and which values are coded as one; shapes (rows,).
-
-        A value that cannot be read is `low` if the column has no code for missing values, as its code says.
-        """
-        there = codes != self.gap_code if self.missing else np.ones(len(codes), dtype=bool)
-        numbers, read = self.raw_numbers(values)
-        return np.where(read, np.clip(numbers, self.low, self.high), self.low).astype(numbers.dtype), there
 
     def raw_numbers(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the number of each value, also beyond the bounds, and which values are numbers; shapes (rows,)."""
@@ -280,15 +267,6 @@ class Real(Grid):
             return numbers
         first, last = (ends[self.bins_of(numbers)] for ends in self.points)
         return np.clip(np.floor(numbers * self.units_of_one + 0.5), first, last)
-
-    def units_in_engine(self, number: nw.Expr) -> nw.Expr:
-        import narwhals as nw
-
-        if self.decimals is None:
-            return number
-        first, last = (bin_expression(number, self.starts, ends.astype(float).tolist()) for ends in self.points)
-        nearest = (number * self.units_of_one + 0.5).floor()
-        return nw.when(nearest < first).then(first).when(nearest > last).then(last).otherwise(nearest)
 
     @property
     def units_of_one(self) -> float:

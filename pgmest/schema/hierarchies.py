@@ -28,7 +28,6 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import codes_named
 from pgmest.schema.date import STEP_UNITS, Date
 from pgmest.schema.grid import Grid
-from pgmest.schema.later import Later
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import text_of
 from pgmest.tables.domain import Clique
@@ -82,11 +81,6 @@ def _read(
     node: SchemaNode, columns: Mapping[str, SchemaColumn], zeros: Mapping[Clique, np.ndarray], name: str
 ) -> Hierarchy:
     column = columns[name]
-    if isinstance(column, Later) and column.reference is not None:
-        node.fail(
-            f"cannot be used: the codes of '{name}' are differences from '{column.reference.name}'. Say ordered: "
-            f"{{columns: [{column.reference.name}, {name}], differences: false}}."
-        )
     _check_number(node)
     levels = _levels(node, columns, zeros, column)
     labels = [*column.labels(), *([MISSING] if column.missing else [])]

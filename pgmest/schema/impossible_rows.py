@@ -13,7 +13,7 @@ from pgmest.data.values import Values
 from pgmest.errors import percent_text
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.encoding import encode
-from pgmest.schema.related import RelatedColumn
+from pgmest.schema.orders import order_zeros
 from pgmest.tables.domain import Clique
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ImpossibleRows:
     @property
     def sources(self) -> tuple[str, ...]:
         """The columns of the raw table that are read."""
-        return tuple(source for column in self.columns for source in column.sources)
+        return self.clique
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class ImpossibleRows:
 
     def count(self, table: Mapping[str, Values]) -> None:
         """Add the rows of a piece of the table."""
-        codes = tuple(column.encode_rows(table).astype(np.intp) for column in self.columns)
+        codes = tuple(column.encode(table[column.name]).astype(np.intp) for column in self.columns)
         cells = np.ravel_multi_index(codes, self.impossible.shape)
         self._add(len(cells), *np.unique(cells[self.impossible.reshape(-1)[cells]], return_counts=True))
 
@@ -96,14 +96,12 @@ class ImpossibleRows:
 def impossible_rows(schema: Schema) -> list[ImpossibleRows]:
     """Return the impossible combinations of a schema, no row counted yet.
 
-    Combinations that orders and sums rule out are left aside: no row is coded as one of them.
+    Combinations that orders rule out are left aside: `Broken` counts these rows by their values.
     """
     columns = {column.name: _lenient(column) for column in schema.columns}
-    return [
-        ImpossibleRows([columns[name] for name in clique], impossible)
-        for clique, impossible in schema.structural_zeros.items()
-        if not any(isinstance(columns[name], RelatedColumn) for name in clique)
-    ]
+    ordered = dict(order_zeros(schema.order))
+    zeros = {clique: table & ~ordered.get(clique, np.False_) for clique, table in schema.structural_zeros.items()}
+    return [ImpossibleRows([columns[name] for name in clique], table) for clique, table in zeros.items() if table.any()]
 
 
 def count_impossible_in_engine(found: Sequence[ImpossibleRows], table: Any) -> None:

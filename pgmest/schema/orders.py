@@ -1,29 +1,24 @@
 """Orders between columns: `ordered: [start, end]` in the constraints of a schema, and the codes that cannot meet them.
 
 The value of each column is at most that of the next one; a missing value makes no claim, but those on its two sides
-still do. Chains that share columns are one order, in which claims are transitive.
+still do. Claims are transitive, also through chains that share columns.
 
-One column of an order may be the reference of all that come after it, which are then coded as differences from it
-(`later.py`), unless the schema says `ordered: {columns: [start, end], differences: false}`.
-
-`order_zeros` excludes exactly the pairs of codes without values that meet the order and the bounds of the columns. If
-no pair of a record's codes is excluded, values for the whole record exist. With differences this needs the conditions
-of `_reference`: then a cycle of contradicting inequalities contains at most two codes.
+`order_zeros` excludes exactly the pairs of codes without values that meet the order. If no pair of a record's codes is
+excluded, values for the whole record exist (`joint_draws.py` draws them).
 """
 
 from __future__ import annotations
 
 import graphlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pgmest.errors import SchemaError, count_text, listed
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Grid, Real
-from pgmest.schema.later import Later, can_be_difference
 from pgmest.schema.notation import SchemaNode
 from pgmest.tables.domain import Clique
 
@@ -33,85 +28,49 @@ MOST_PAIRS = 10**8
 
 @dataclass(frozen=True)
 class Order:
-    """Columns that chains connect.
+    """The columns of all chains.
 
     Attributes:
         chains: the lists of the schema.
-        columns: as they are described, by name; each comes after all that are before it in the order.
+        columns: by name; each comes after all that are before it in the order.
         before: for each column those whose values are at most its own.
-        reference: the column from which the differences of all later ones are coded, or None.
     """
 
-    chains: tuple[tuple[str, ...], ...]
-    columns: Mapping[str, Grid]
-    before: Mapping[str, frozenset[str]]
-    reference: str | None
-
-    def later(self, name: str) -> list[str]:
-        """Return the columns whose values are at least those of a column."""
-        return [other for other in self.columns if name in self.before[other]]
-
-    def coded(self, name: str) -> Grid | Later:
-        """Return a column as it is coded."""
-        own = self.columns[name]
-        if not self.before[name]:
-            return own
-        earlier = tuple(self.columns[other] for other in self.columns if other in self.before[name])
-        reference = self.reference if self.reference in self.before[name] else None
-        return Later.of(own, earlier, None if reference is None else self.coded(reference))
+    chains: tuple[tuple[str, ...], ...] = ()
+    columns: Mapping[str, Grid] = field(default_factory=dict)
+    before: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-def order_of(orders: Iterable[Order], name: str) -> Order | None:
-    """Return the order that a column is in, or None."""
-    return next((order for order in orders if name in order.columns), None)
-
-
-def read_orders(
-    nodes: Sequence[SchemaNode], columns: Mapping[str, SchemaColumn], restricted: Collection[str] = ()
-) -> list[Order]:
-    """Return the orders that chains make.
+def read_order(nodes: Sequence[SchemaNode], columns: Mapping[str, SchemaColumn]) -> Order:
+    """Return the order that chains make.
 
     Args:
-        nodes: the lists of columns, or mappings such as `{columns: [start, end], differences: false}`.
-        columns: all columns of the schema, as they are described.
-        restricted: columns whose values keep a code each, as other constraints name them.
+        nodes: the lists of columns.
+        columns: all columns of the schema.
 
     Raises:
         SchemaError: if a chain names something that is no column of numbers or dates, columns of different types,
             columns whose bounds exclude the order, or columns that come before each other.
     """
-    found: dict[str, set[str]] = {}
-    chains, restricted = [], set(restricted)
-    for node in nodes:
-        names, differences = _said(node)
-        chains.append((node, _chain(names, columns)))
-        restricted |= set() if differences else set(chains[-1][1])
+    direct: dict[str, set[str]] = {}
+    chains = [(node, _chain(node, columns)) for node in nodes]
+    sequence: list[str] = []
     for node, chain in chains:
-        for name in chain:
-            found.setdefault(name, set())
         for earlier, later in itertools.pairwise(chain):
-            found[later].add(earlier)
+            direct.setdefault(later, set()).add(earlier)
         try:
-            sequence = list(graphlib.TopologicalSorter(found).static_order())
+            sequence = list(graphlib.TopologicalSorter(direct).static_order())
         except graphlib.CycleError as error:
             circle = " before ".join(f"'{name}'" for name in error.args[1])
             node.fail(f"puts {circle}: columns cannot come before each other. Leave one of them out.")
-    if not chains:
-        return []
     before: dict[str, frozenset[str]] = {}
     for name in sequence:
-        before[name] = frozenset(found[name]).union(*(before[other] for other in found[name]))
+        earlier = direct.get(name, set())
+        before[name] = frozenset(earlier).union(*(before[other] for other in earlier))
     for node, chain in chains:
         _check_bounds(node, chain, before, columns)
-    return [_order(names, chains, before, columns, restricted) for names in _components(sequence, before)]
-
-
-def _said(node: SchemaNode) -> tuple[SchemaNode, bool]:
-    """Return the list of columns, and whether differences may be coded."""
-    if not isinstance(node.value, dict):
-        return node, True
-    fields = node.fields(("columns", "differences"), ("columns",))
-    return fields["columns"].called(node.name), "differences" not in fields or fields["differences"].flag()
+    grids = {name: column for name in sequence if isinstance(column := columns[name], Grid)}
+    return Order(tuple(chain for _, chain in chains), grids, before)
 
 
 def _chain(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[str, ...]:
@@ -174,98 +133,12 @@ def _check_bounds(
                 )
 
 
-def _components(sequence: list[str], before: Mapping[str, frozenset[str]]) -> list[list[str]]:
-    """Return the columns of each connected part, each in the sequence."""
-    part = {name: {name} for name in sequence}
-    for name in sequence:
-        for other in before[name]:
-            joined = part[name] | part[other]
-            part.update(dict.fromkeys(joined, joined))
-    return [[name for name in sequence if name in members] for members in {id(p): p for p in part.values()}.values()]
-
-
-def _order(
-    names: list[str],
-    chains: list[tuple[SchemaNode, tuple[str, ...]]],
-    before: Mapping[str, frozenset[str]],
-    columns: Mapping[str, SchemaColumn],
-    restricted: Collection[str],
-) -> Order:
-    grids = {name: column for name in names if isinstance(column := columns[name], Grid)}
-    mine = tuple(chain for _, chain in chains if chain[0] in grids)
-    plain = Order(mine, grids, {name: before[name] for name in names}, None)
-    return Order(mine, grids, plain.before, _reference(plain, restricted))
-
-
-def _reference(order: Order, restricted: Collection[str]) -> str | None:
-    """Return the column from which most others can be coded as differences, or None.
-
-    All later columns must be comparable to the reference and have no other bound from below than through it, and their
-    own bounds must ascend in the order.
-    """
-    best, most = None, 0
-    for name, column in order.columns.items():
-        later = order.later(name)
-        through = {name, *order.before[name], *later}
-        fitting = all(
-            can_be_difference(order.columns[other], column)
-            and other not in restricted
-            and order.before[other] <= through
-            and all(_ascending(order.columns[one], order.columns[other]) for one in order.before[other] & set(later))
-            for other in later
-        )
-        if fitting and len(later) > most:
-            best, most = name, len(later)
-    return best
-
-
-def _ascending(earlier: Grid, later: Grid) -> bool:
-    return earlier.low <= later.low and earlier.high <= later.high
-
-
-# -- codes that cannot meet an order ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ends:
-    """The first and the last value of each code on a scale, +inf and -inf for codes that are not on it.
-
-    Attributes:
-        first, last: shape (codes,).
-        there: which codes are on the scale.
-    """
-
-    first: np.ndarray
-    last: np.ndarray
-    there: np.ndarray
-
-    @classmethod
-    def of(cls, points: tuple[np.ndarray, np.ndarray], start: int, size: int) -> Ends:
-        first, last, there = np.zeros(size, points[0].dtype), np.zeros(size, points[0].dtype), np.zeros(size, bool)
-        rows = slice(start, start + len(points[0]))
-        first[rows], last[rows], there[rows] = *points, True
-        return cls(first, last, there)
-
-
-def values_of_codes(column: SchemaColumn) -> Ends:
-    """Return the values of codes that are bins of the column's own values."""
-    grid = column.own if isinstance(column, Later) else column
-    assert isinstance(grid, Grid)
-    start = column.differences if isinstance(column, Later) and column.reference else 0
-    points = grid.points if start == 0 or column.regular > start else (grid.points[0][:0], grid.points[1][:0])
-    return Ends.of(points, start, column.size)
-
-
-def differences_of_codes(column: Later) -> Ends:
-    """Return the differences of codes that are bins of differences."""
-    return Ends.of(column.difference_points, 0, column.size)
-
-
 def order_zeros(order: Order) -> Iterator[tuple[Clique, np.ndarray]]:
-    """Yield two attributes and a boolean table over their codes, True where no values meet the order and the bounds."""
-    coded = {name: order.coded(name) for name in order.columns}
+    """Yield two attributes and a boolean table over their codes, True where no values meet the order."""
     for first, second in itertools.combinations(order.columns, 2):
-        a, b = coded[first], coded[second]
+        a, b = order.columns[first], order.columns[second]
+        if first not in order.before[second]:
+            continue
         if a.size * b.size > MOST_PAIRS:
             pairs = count_text(a.size * b.size)
             raise SchemaError(
@@ -273,42 +146,9 @@ def order_zeros(order: Order) -> Iterator[tuple[Clique, np.ndarray]]:
                 "wider bins."
             )
         mask = np.zeros((a.size, b.size), dtype=bool)
-        if first in order.before[second]:
-            x, y = values_of_codes(a), values_of_codes(b)
-            mask |= _both(x, y) & (x.first[:, None] > y.last)
-        if isinstance(b, Later) and b.reference is not None:
-            if first == order.reference:
-                mask |= _from_reference(a, b)
-            elif isinstance(a, Later) and a.reference is not None:
-                mask |= _two_differences(a, b, ordered=first in order.before[second])
-            elif first in order.before[second]:
-                x, d = values_of_codes(a), differences_of_codes(b)
-                mask |= _both(x, d) & (x.first[:, None] + d.first > b.own.high)
+        mask[: a.regular, : b.regular] = a.points[0][:, None] > b.points[1]
         if mask.any():
             yield (first, second), mask
-
-
-def _both(a: Ends, b: Ends) -> np.ndarray:
-    return a.there[:, None] & b.there
-
-
-def _from_reference(reference: SchemaColumn, later: Later) -> np.ndarray:
-    """Return the pairs of a reference and a difference without a value in the bounds; or a difference from nothing."""
-    x, y, d = values_of_codes(reference), values_of_codes(later), differences_of_codes(later)
-    beyond = x.first[:, None] + d.first > later.own.high
-    below = x.last[:, None] + d.last < later.own.low
-    return (_both(x, d) & (beyond | below)) | (~x.there[:, None] & d.there) | _both(x, y)
-
-
-def _two_differences(a: Later, b: Later, ordered: bool) -> np.ndarray:
-    """Return the pairs of differences from one reference that do not meet the order or the bounds."""
-    x, y = differences_of_codes(a), differences_of_codes(b)
-    apart = x.first[:, None] - y.last > a.own.high - b.own.low
-    apart |= y.first - x.last[:, None] > b.own.high - a.own.low
-    if ordered:
-        apart |= x.first[:, None] > y.last
-    mixed = _both(x, values_of_codes(b)) | _both(values_of_codes(a), y)
-    return (_both(x, y) & apart) | mixed
 
 
 def order_text(chain: Sequence[str]) -> str:

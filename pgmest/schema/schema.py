@@ -73,7 +73,7 @@ class Schema:
         bought: the columns with bounds or values to be bought first, by name. Until then `columns` has the others
             alone, and nothing can be coded (`pgmest.synthesizer.purchase`).
         described: the descriptions of all columns, in the order of the table.
-        orders: the columns whose values ascend in each row (`ordered: [...]`).
+        order: the columns whose values ascend in each row (`ordered: [...]`).
         sums: the totals, which are the sums of their parts in each row (`sum: {...}`).
         frame: the types of the private table's columns, which synthetic tables have, too; None if the schema decides.
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
@@ -89,7 +89,7 @@ class Schema:
     bought: Mapping[str, BoughtColumn] = field(default_factory=dict)
     description: Mapping[str, Any] = field(default_factory=dict)
     described: tuple[SchemaColumn, ...] = ()
-    orders: tuple[Order, ...] = ()
+    order: Order = field(default_factory=Order)
     sums: tuple[Sum, ...] = ()
     frame: FrameTypes | None = None
     weight: Weight | None = None
@@ -222,7 +222,7 @@ class Schema:
         Raises:
             UnknownAttributeError, DuplicateAttributeError: the schema lacks a column, or it is named twice.
             ArgumentError: `columns` is no list of names.
-            SchemaError: no column, or one whose codes mean nothing without another one, such as differences from it.
+            SchemaError: no column, or a total without its parts.
         """
         from pgmest.schema.selection import select
 
@@ -266,9 +266,9 @@ class Schema:
     def encode(self, table: Any, *, key: bytes | None = None) -> Dataset:
         """Return the raw table as codes over `domain`; columns that the schema does not name are ignored.
 
-        The code of a value depends on that value and the schema alone (of a column in an order, on the values of its
-        row), not on the engine or file that holds it, the type of its column, or other rows. No value raises an error,
-        except with `outside: error`; a table without rows gives a dataset without records.
+        The code of a value depends on that value and the schema alone, not on the engine or file that holds it, the
+        type of its column, or other values. No value raises an error, except with `outside: error`; a table without
+        rows gives a dataset without records.
 
         A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
         encodes them, too: the result is a `LazyDataset`.
@@ -343,7 +343,8 @@ class Schema:
     ) -> Any:
         """Return codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
 
-        Values of ordered columns, and parts of bounded totals, are drawn together; totals are the sums of their parts.
+        Values of ordered columns are drawn together; totals are the sums of their parts, which are moved where a sum
+        would be beyond the bounds of its total.
         Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
 
         Args:

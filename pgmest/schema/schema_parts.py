@@ -64,7 +64,7 @@ def schema_parts(node: SchemaNode) -> dict[str, Any]:
         "bought": bought,
         "description": node.plain(),
         "described": tuple(columns.values()),
-        "orders": found.orders,
+        "order": found.order,
         "sums": found.sums,
         "frame": FrameTypes.from_node(fields["frame"]) if "frame" in fields else None,
         "weight": weight,

@@ -39,7 +39,7 @@ def select(schema: Schema, columns: Iterable[str] | str) -> Schema:
         description.pop("weight", None)
     part = type(schema).from_dict(description | ({"constraints": kept} if kept else {}))
     if not schema.bought:
-        _check_codes(schema, part, names)
+        _check_totals(schema, names)
     return replace(part, source=schema.source, drafted=schema.drafted, marked_lines=schema.marked_lines)
 
 
@@ -56,11 +56,8 @@ def _kept(schema: Schema, item: dict[str, Any], names: Sequence[str]) -> list[di
     """Return what a constraint says about these columns alone: a list of no or one constraint."""
     ((form, body),) = item.items()
     if form == "ordered":
-        chain = [name for name in (body["columns"] if isinstance(body, dict) else body) if name in names]
-        if len(chain) < 2:
-            return []
-        differences = any(set(chain) <= set(order.columns) and order.reference is not None for order in schema.orders)
-        return [{"ordered": chain if differences else {"columns": chain, "differences": False}}]
+        chain = [name for name in body if name in names]
+        return [{"ordered": chain}] if len(chain) > 1 else []
     if form == "sum":
         sums = {total: parts for total, parts in body.items() if {total, *parts} <= set(names)}
         return [{"sum": sums}] if sums else []
@@ -68,18 +65,11 @@ def _kept(schema: Schema, item: dict[str, Any], names: Sequence[str]) -> list[di
     return [item] if set(named.get(form, lambda: body)()) <= set(names) else []
 
 
-def _check_codes(schema: Schema, part: Schema, names: Sequence[str]) -> None:
-    """Raise SchemaError if the codes of a column mean something else without the other columns."""
-    for name in names:
-        if name not in schema.domain:
-            if name in part.domain:
-                parts = next(one.parts for one in schema.sums if one.name == name)
-                raise SchemaError(
-                    f"{schema.source}: '{name}' is computed from {listed(parts)} and has no codes: select these, too."
-                )
-        elif name not in part.domain or schema.labels(name) != part.labels(name):
-            needed = [one for one in schema.column(name).needed if one != name]
-            why = (
-                f"codes of '{name}' are differences from {listed(needed)}" if needed else f"'{name}' is coded by others"
+def _check_totals(schema: Schema, names: Sequence[str]) -> None:
+    """Raise SchemaError if a total is selected without its parts."""
+    for one in schema.sums:
+        if one.name in names and not {*one.parts} <= set(names):
+            raise SchemaError(
+                f"{schema.source}: '{one.name}' is computed from {listed(one.parts)} and has no codes: select these, "
+                "too."
             )
-            raise SchemaError(f"{schema.source}: {why}: select {listed(needed) if needed else 'all columns'}, too.")

@@ -24,12 +24,9 @@ from pgmest.errors import (
     listed,
 )
 from pgmest.schema import Schema
-from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode
 from pgmest.schema.frame_types import library_of, native
 from pgmest.schema.given import Given, read_given
-from pgmest.schema.later import Later
-from pgmest.schema.total import Total
 from pgmest.tables.domain import Domain
 
 TRIES = 1000
@@ -121,7 +118,7 @@ def completed(
     if n is not None:
         raise ArgumentError.of("n", n, "None, since given= says which rows to complete")
     names = _known(schema, given)
-    part = dataclasses.replace(schema, columns=tuple(_among(schema.column(name), names) for name in names), unit=None)
+    part = dataclasses.replace(schema, columns=tuple(schema.column(name) for name in names), unit=None)
     values = read_values(given, names)
     known = part.encode(given)
     if not hasattr(model, "condition"):
@@ -138,15 +135,8 @@ def _known(schema: Schema, given: Any) -> list[str]:
     """Return the names of the given columns, in the order of the schema."""
     present = column_names(given)
     for one in schema.sums:
-        if one.name in present and not one.measured:
+        if one.name in present:
             raise DataError(f"given= has the column '{one.name}', a total ({one}): give its parts instead.")
-    for name in present:
-        lacking = [one for one in schema.column(name).needed if one not in present] if name in schema.domain else []
-        if lacking:
-            raise DataError(
-                f"given= has the column '{name}' without '{lacking[0]}', from which its codes are differences: give "
-                "both, or leave it out."
-            )
     unknown = [name for name in present if name not in schema.domain]
     if unknown or not present:
         hint = f" {UnknownAttributeError.of(unknown[0], list(schema.domain))}" if unknown else ""
@@ -154,21 +144,11 @@ def _known(schema: Schema, given: Any) -> list[str]:
     return [name for name in schema.domain if name in present]
 
 
-def _among(column: SchemaColumn, names: list[str]) -> SchemaColumn:
-    """Return a column coded by these columns alone."""
-    if isinstance(column, Total):
-        return column.own
-    if not isinstance(column, Later):
-        return column
-    earlier = tuple(one for one in column.earlier if one.name in names)
-    reference = column.reference and _among(column.reference, names)
-    return dataclasses.replace(column, earlier=earlier, reference=reference)
-
-
 def _numbers(schema: Schema, values: Mapping[str, Values]) -> dict[str, np.ndarray]:
     """Return the given numbers of columns in orders and sums, in units; NaN outside of the bounds."""
-    grids = {name: column for order in schema.orders for name, column in order.columns.items()}
-    grids |= {name: column for one in schema.sums for name, column in {**one.leaves, one.name: one.total}.items()}
+    grids = dict(schema.order.columns)
+    for one in schema.sums:
+        grids |= one.leaves
     numbers = {}
     for name in values.keys() & grids.keys():
         column = grids[name]

@@ -185,12 +185,10 @@ def test_hierarchies_that_cannot_be_are_refused_where_they_stand(column, message
         Schema.parse(f"columns:\n  x: {column}\n")
 
 
-def test_differences_have_no_hierarchy_and_totals_keep_theirs():
+def test_ordered_columns_keep_their_hierarchies():
     day = "{type: date, min: 2020-01-01, max: 2020-12-31, hierarchy: [month]}"
-    text = f"columns:\n  a: {day}\n  x: {day}\nconstraints:\n  - ordered: "
-    with pytest.raises(SchemaError, match="differences: false"):
-        Schema.parse(text + "[a, x]")
-    found = Schema.parse(text + "{columns: [a, x], differences: false}").domain.hierarchies
+    text = f"columns:\n  a: {day}\n  x: {day}\nconstraints:\n  - ordered: [a, x]"
+    found = Schema.parse(text).domain.hierarchies
     assert [one.sizes["month"] for one in found.values()] == [12, 12]
 
 

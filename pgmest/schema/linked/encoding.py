@@ -154,8 +154,7 @@ def _read(
 ) -> list[np.ndarray]:
     """Return the codes of a table, whose keys, computed columns and skipped rows are gathered on the way."""
     columns = part.schema.columns
-    sources = dict.fromkeys(source for column in columns for source in column.sources)
-    names = list(dict.fromkeys([*sources, *part.keys, *stated]))
+    names = list(dict.fromkeys([*(column.name for column in columns), *part.keys, *stated]))
 
     def gather(piece: dict[str, Values]) -> None:
         for reader in keys:

@@ -12,7 +12,6 @@ from pgmest.data.linked_rules import Older
 from pgmest.schema.bins import uniform
 from pgmest.schema.grid import Grid
 from pgmest.schema.joint_draws import values_left
-from pgmest.schema.orders import order_of
 from pgmest.schema.writing import off_markers
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class _Draw:
         column = part.schema.column(rules[0].column)
         assert isinstance(column, Grid)
         codes = {name: data.column(name).astype(np.int64) for name in data.domain}
-        ends = values_left(order_of(part.schema.orders, column.name), column, codes)
+        ends = values_left(part.schema.order, column, codes)
         role = codes[rules[0].attribute]
         about = np.unique([code for rule in rules for code in (*rule.codes, *rule.than)])
         self.column, self.size = column, data.records

@@ -11,7 +11,6 @@ from pgmest.data.dataset import Dataset
 from pgmest.schema.bins import uniform
 from pgmest.schema.grid import Grid
 from pgmest.schema.joint_draws import draw_ordered, values_left
-from pgmest.schema.orders import order_of
 from pgmest.schema.writing import off_markers
 
 if TYPE_CHECKING:
@@ -45,17 +44,16 @@ def draw_in_order(
     name, column = part.order_by, part.schema.column(part.order_by)
     assert isinstance(column, Grid)
     codes = {attribute: data.column(attribute).astype(np.int64) for attribute in data.domain}
-    order = order_of(part.schema.orders, name)
+    order = part.schema.order
     ends = values_left(order, column, codes)
     rows = np.flatnonzero(ends.there)
     first, last, parents = ends.first[rows], ends.last[rows], parent_rows[rows]
     last = _lowest_from(last, parents)
     first = np.minimum(_highest_until(first, parents), last)
-    if order is None:
+    if name not in order.columns:
         drawn = uniform(first, last, generator)
     else:
-        others = {one: numbers for one, numbers in known.items() if one in order.columns}
-        drawn = draw_ordered(order, codes, generator, others)[name][rows]
+        drawn = draw_ordered(order, codes, generator, known)[name][rows]
     drawn = drawn[np.lexsort((drawn, parents))]
     wrong = np.isin(parents, parents[(drawn < first) | (drawn > last)])
     drawn[wrong] = uniform(first[wrong], last[wrong], generator)

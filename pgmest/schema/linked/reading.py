@@ -171,7 +171,8 @@ def _order(node: SchemaNode, schema: Schema, computed: Mapping[str, str | None],
     name = node.text()
     if name in computed and computed[name] is None:
         return name
-    ordered = [column.name for column in schema.columns if isinstance(column, Grid) and column.name in schema.domain]
+    grids = [column.name for column in schema.columns if isinstance(column, Grid)]
+    ordered = [column for column in grids if not schema.order.before.get(column)]
     numbered = [column for column, of in computed.items() if of is None]
     if name not in ordered and name in [column.name for column in schema.described if isinstance(column, Grid)]:
         node.fail(

@@ -178,7 +178,9 @@ def _numbers(node: SchemaNode, schema: Schema) -> Grid:
     name = node.text()
     column = _column(node, name, schema)
     if not isinstance(column, Integer | Real):
-        node.fail(f"must name a column of type integer or real with bins of its own, but '{name}' is none.")
+        node.fail(f"must name a column of type integer or real, but '{name}' is none.")
+    if schema.order.before.get(name):
+        node.fail(f"names '{name}', which comes after other columns in an order: its values are drawn with theirs.")
     if any(name in (one.name, *one.leaves) for one in schema.sums):
         node.fail(f"names '{name}', which is part of a sum: its values are drawn with the others of the sum.")
     return column
