@@ -367,9 +367,9 @@ PAPER = Paper(
         algorithm(
             "A.3",
             "filter and combine low-count values: 3 sigma, or assign 0",
-            "pgmest/mechanisms/privsyn/privsyn.py: PrivSyn",
-            [f"{PRIVSYN}::test_values_that_are_rare_together_get_no_record"],
-            because="`drop_rare=True`; by default rare values stay possible",
+            "pgmest/transforms/learned.py: rare_values",
+            ["tests/transforms/test_transform.py::test_rare_values_together_below_theta_are_assigned_0"],
+            because="`drop=True`; in `PrivSyn` rare values stay possible",
             form="in words",
         ),
         statement(

@@ -16,9 +16,9 @@ from pgmest.mechanisms.adaptive import planned_rounds
 from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import estimate_measured, tree_limit
 from pgmest.mechanisms.mechanism import cliques_of
-from pgmest.mechanisms.parameters import COUNT, choice, optional, parameter
+from pgmest.mechanisms.parameters import COUNT, MEASURING_SHARE, choice, optional, parameter
 from pgmest.mechanisms.ppsyn.partitions import Partition
-from pgmest.mechanisms.ppsyn.ppsyn import UP_TO_ONE, PPSyn
+from pgmest.mechanisms.ppsyn.ppsyn import MOST_ATTRIBUTES, ONE_WAY_SHARE, UP_TO_ONE, PPSyn
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
@@ -43,7 +43,7 @@ class Selected(NamedTuple):
 class PPSynAsPublishedNotPrivate(PPSyn):
     r"""PPSyn (Zhang, Deng, Yin), Algorithms 1 to 4, step by step as published. **It is not differentially private.**
 
-    The one-way marginals get a tenth of the budget (`one_way_share`), in proportion to c^(2/3) for c cells. Algorithm 1
+    The one-way marginals get a tenth of the budget, in proportion to c^(2/3) for c cells. Algorithm 1
     then repeats three steps until the budget is spent:
 
     1. For every marginal w it computes the contribution ||M_w(D) - M_w(model)||_1, the partition of the true counts
@@ -78,7 +78,6 @@ class PPSynAsPublishedNotPrivate(PPSyn):
             about 0.7.
         rounds: T, by default 16 per attribute, as in AIM; the paper does not give a number. The selection of each round
             costs 0.1 rho / T, so there are at most 9 T rounds.
-        measuring_share: the share of the budget that T selections leave for the measurements.
         candidates: "workload" or "closure".
         weights: "stddev" for 1 / sigma, or "variance" for 1 / sigma^2.
 
@@ -92,16 +91,16 @@ class PPSynAsPublishedNotPrivate(PPSyn):
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         """Run Algorithm 1."""
-        relevant = list(relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions))
+        relevant = list(relevant_cliques(curator.domain, workload, self.max_cells, MOST_ATTRIBUTES))
         one_way = [clique for clique in relevant if len(clique) == 1]
         if self.candidates == "workload":
             asked = {frozenset(clique) for clique in cliques_of(workload, curator.domain)}
             relevant = [clique for clique in relevant if len(clique) > 1 and frozenset(clique) in asked]
         limit = tree_limit(curator, one_way, self.max_megabytes)
         weights = least_error_weights(curator.domain, one_way, Rho)
-        measures = list(curator.measure_all(one_way, curator.budget * self.one_way_share, weights=weights))
+        measures = list(curator.measure_all(one_way, curator.budget * ONE_WAY_SHARE, weights=weights))
         model = self._estimated(curator, measures)
-        rho_exp = curator.budget * (1 - self.measuring_share) / planned_rounds(self.rounds, curator.domain)
+        rho_exp = curator.budget * (1 - MEASURING_SHARE) / planned_rounds(self.rounds, curator.domain)
         select = self.selection(curator, relevant, rng)
         chosen, last = list[Clique](), False
         while not last:

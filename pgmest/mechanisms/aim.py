@@ -25,7 +25,6 @@ from pgmest.mechanisms.parameters import (
     MEGABYTES,
     METHOD,
     POSITIVE,
-    SHARE,
     TREE_MEGABYTES,
     optional,
     parameter,
@@ -78,7 +77,6 @@ class AIM(Mechanism):
     Args:
         rounds: the number of rounds that the first round budget is planned for, by default 16 per attribute. Annealing
             makes the actual number smaller.
-        measuring_share: the share of a round's budget for the measurement (alpha); the rest pays for the selection.
         max_megabytes: the largest junction tree, 8 bytes a cell.
         max_cells: the most cells of a marginal of several attributes.
         method: the solver of the last estimate. "mirror_flow" stops early, which is closer to the truth than the
@@ -95,7 +93,6 @@ class AIM(Mechanism):
     """
 
     rounds: int | None = parameter(None, optional(COUNT))
-    measuring_share: float = parameter(MEASURING_SHARE, SHARE)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     max_cells: float = parameter(1e6, CELLS)
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
@@ -115,13 +112,13 @@ class AIM(Mechanism):
         units = presence_units(one_way, curator)
         first = curator.budget / max(planned_rounds(self.rounds, curator.domain), sum(units) + 1)
         weights = units if curator.structural_zeros else None
-        curator.measure_all(one_way, first * self.measuring_share * sum(units), weights=weights)
+        curator.measure_all(one_way, first * MEASURING_SHARE * sum(units), weights=weights)
         self._measure_emphasized(curator, workload, relevance, limit)
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         estimator = GraphicalModel(curator, limit, method=self.method, **effort)
         asked = {clique: relevance[clique] for clique in curator.unknown(relevance)} or relevance
         candidates = partial(self._candidates, curator, asked, estimator, {})
-        chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring_share).run(curator)
+        chosen = Adaptive(candidates, Annealing(first), estimator).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
     def _measure_emphasized(
@@ -161,7 +158,7 @@ class AIM(Mechanism):
             turn: the round.
             model: the current estimate.
         """
-        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring_share, curator.neighbors).stddev
+        noise = MEAN_ABSOLUTE * noise_for(turn.budget * MEASURING_SHARE, curator.neighbors).stddev
         moved = curator.neighbors.l1_sensitivity()
         if noise not in made:
             made.clear()

@@ -89,13 +89,6 @@ def check_parameters(mechanism: Any) -> None:
             object.__setattr__(mechanism, field.name, check(field.name, getattr(mechanism, field.name)))
 
 
-def require_rest(mechanism: Any, *shares: str) -> None:
-    """Raise ArgumentError if these budget shares of a mechanism leave nothing of the budget."""
-    if sum(getattr(mechanism, name) for name in shares) >= 1:
-        *others, last = shares
-        raise ArgumentError.of(last, getattr(mechanism, last), f"less than 1 - {' - '.join(others)}")
-
-
 # -- checks ----------------------------------------------------------------------------------------------------------
 
 

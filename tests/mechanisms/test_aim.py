@@ -80,7 +80,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert resumed.details == whole.details
     assert path.read_text().splitlines(keepends=True)[:-1] == lines[:-1]  # the last line has the time of the end
     with pytest.raises(JournalError, match="this run asks"):
-        AIM(**{**parameters, "measuring_share": 0.5}).fit(CENSUS, seed=0, progress=False, checkpoint=path)
+        AIM(**{**parameters, "rounds": 50}).fit(CENSUS, seed=0, progress=False, checkpoint=path)
 
 
 def test_where_the_number_of_records_is_public_it_is_used():
@@ -89,7 +89,7 @@ def test_where_the_number_of_records_is_public_it_is_used():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"rounds": 0}, {"measuring_share": 1.0}, {"max_megabytes": 0.0}, {"max_cells": 0}, {"max_iterations": 0}],
+    [{"rounds": 0}, {"max_megabytes": 0.0}, {"max_cells": 0}, {"max_iterations": 0}],
 )
 def test_parameters_out_of_range_are_refused(parameters):
     with pytest.raises(ArgumentError, match=next(iter(parameters))):

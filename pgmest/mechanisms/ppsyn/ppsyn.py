@@ -22,7 +22,6 @@ from pgmest.mechanisms.parameters import (
     MEGABYTES,
     NOT_NEGATIVE,
     POSITIVE,
-    SHARE,
     TREE_MEGABYTES,
     number,
     optional,
@@ -38,6 +37,12 @@ from pgmest.privacy.noise import noise_for
 from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique
 from pgmest.workloads import Item, Workload
+
+ONE_WAY_SHARE = 0.1
+"""The share of the budget for the one-way marginals."""
+
+MOST_ATTRIBUTES = 3
+"""The most attributes of a measured marginal. Without a workload the candidates are all pairs."""
 
 UP_TO_ONE = number("a number above 0, and at most 1", lambda value: 0 < value <= 1)
 
@@ -67,9 +72,9 @@ class PartitionedMarginal(Candidate):
 class PPSyn(Mechanism):
     r"""Partition-based synthesis (Zhang, Deng, Yin; Algorithms 1-4), with partitions computed from released answers.
 
-    1. The one-way marginals are measured, with budget shares proportional to c^(2/3) for c cells. Neighboring codes are
-       merged if the noisy answers indicate that the merge lowers the error (`denoised`), and the model is fitted to the
-       sums.
+    1. The one-way marginals are measured with a tenth of the budget, in shares proportional to c^(2/3) for c cells.
+       Neighboring codes are merged if the noisy answers indicate that the merge lowers the error (`denoised`), and the
+       model is fitted to the sums.
     2. The model's one-way marginals determine a merging path for each attribute, and the merging paths a splitting path
        for each candidate marginal: a sequence of finer grids that splits heavy buckets first.
     3. Each round gives every candidate r the finest grid P_r whose mean box count is at least `fineness` standard
@@ -100,14 +105,11 @@ class PPSyn(Mechanism):
     True
 
     Args:
-        dimensions: the most attributes of a measured marginal (d). Without a workload the candidates are all pairs.
         eta: the largest noise of a measurement, as a fraction of the change of the model. 1 is AIM's rule; a smaller
             eta makes fewer and more accurate rounds.
         fineness: the least mean count of a box, in standard deviations of the noise; 0 measures every cell.
         rounds: the number of rounds that the first round budget is planned for, by default 16 per attribute. Annealing
             makes the actual number smaller.
-        one_way_share: the share of the budget for the one-way marginals.
-        measuring_share: the share of a round's budget for the measurement; the rest pays for the selection.
         max_megabytes: the largest junction tree, 8 bytes a cell.
         max_cells: the most cells of a marginal of several attributes.
         tolerance: the relative tolerance of the solver in each round; a tenth of it in the last round.
@@ -118,12 +120,9 @@ class PPSyn(Mechanism):
         ArgumentError: if a parameter is out of its range.
     """
 
-    dimensions: int = parameter(3, COUNT)
     eta: float = parameter(1.0, UP_TO_ONE)
     fineness: float = parameter(4.0, NOT_NEGATIVE)
     rounds: int | None = parameter(None, optional(COUNT))
-    one_way_share: float = parameter(0.1, SHARE)
-    measuring_share: float = parameter(MEASURING_SHARE, SHARE)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     max_cells: float = parameter(1e6, CELLS)
     tolerance: float = parameter(1e-2, POSITIVE)
@@ -133,13 +132,13 @@ class PPSyn(Mechanism):
     gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
-        relevance = relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions)
+        relevance = relevant_cliques(curator.domain, workload, self.max_cells, MOST_ATTRIBUTES)
         estimator = self._started(curator, relevance)
         paths = merging_paths(estimator.model)
         first = curator.remaining / planned_rounds(self.rounds, curator.domain)
         asked = {clique: relevance[clique] for clique in curator.unknown(relevance)} or relevance
         candidates = partial(self._candidates, curator, asked, Grids(paths), estimator, {})
-        chosen = Adaptive(candidates, Annealing(first, self.eta), estimator, self.measuring_share).run(curator)
+        chosen = Adaptive(candidates, Annealing(first, self.eta), estimator).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
     def _started(self, curator: Curator, relevance: Mapping[Clique, float]) -> GraphicalModel:
@@ -147,7 +146,7 @@ class PPSyn(Mechanism):
         one_way = curator.unknown(clique for clique in relevance if len(clique) == 1)
         limit = tree_limit(curator, one_way, self.max_megabytes)
         weights = least_error_weights(curator.domain, one_way, Rho)
-        measured = curator.measure_all(one_way, curator.budget * self.one_way_share, weights=weights)
+        measured = curator.measure_all(one_way, curator.budget * ONE_WAY_SHARE, weights=weights)
         return GraphicalModel(
             curator,
             limit,
@@ -179,7 +178,7 @@ class PPSyn(Mechanism):
             turn: the round.
             model: the current estimate.
         """
-        stddev = noise_for(turn.budget * self.measuring_share, curator.neighbors).stddev
+        stddev = noise_for(turn.budget * MEASURING_SHARE, curator.neighbors).stddev
         buckets = model.total / (self.fineness * stddev) if self.fineness else np.inf
         moved = curator.neighbors.l1_sensitivity()
         noise = MEAN_ABSOLUTE * stddev

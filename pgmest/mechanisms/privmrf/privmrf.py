@@ -22,11 +22,8 @@ from pgmest.mechanisms.parameters import (
     METHOD,
     NOT_NEGATIVE,
     POSITIVE,
-    SHARE,
     TREE_MEGABYTES,
-    integer,
     parameter,
-    require_rest,
 )
 from pgmest.mechanisms.privmrf.attribute_graph import attribute_graph, initial_marginals, useful_marginals
 from pgmest.mechanisms.result import Outcome
@@ -40,6 +37,12 @@ from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads import Item, Workload
 
+ONE_WAY_SHARE, GRAPH_SHARE = 0.2, 0.1
+"""The shares of the budget for the one-way marginals, and for the dependence of pairs."""
+
+MOST_ATTRIBUTES = 5
+"""The most attributes of a marginal."""
+
 MOST_CANDIDATES = 4096
 """The most marginals that one round scores. A larger set is sampled uniformly, independently of the records."""
 
@@ -48,8 +51,8 @@ MOST_CANDIDATES = 4096
 class PrivMRF(Mechanism):
     r"""Differentially private Markov random fields (Cai, Lei, Wei, Xiao 2021).
 
-    1. The one-way marginals are measured with `one_way_share` of the budget.
-    2. The dependence of every pair of attributes is measured with `graph_share` of the budget: the l1 distance between
+    1. The one-way marginals are measured with a fifth of the budget.
+    2. The dependence of every pair of attributes is measured with a tenth of the budget: the l1 distance between
        the pair's marginal and the product of the measured one-way marginals. Pairs are joined, the most dependent
        first, while the junction tree of the triangulated graph stays within `max_megabytes`. Only theta-useful pairs
        can be joined. A marginal is theta-useful if the mean count of its cells is at least `theta` standard deviations
@@ -88,11 +91,7 @@ class PrivMRF(Mechanism):
 
     Args:
         theta: the least mean count of a marginal's cells, in standard deviations of the noise.
-        one_way_share: the share of the budget for step 1.
-        graph_share: the share of the budget for step 2.
         rounds_per_attribute: the rounds of step 4, per attribute (t).
-        measuring_share: the share of a round's budget for the measurement; the rest pays for the selection.
-        max_attributes: the most attributes of a marginal.
         max_megabytes: the largest junction tree, 8 bytes a cell.
         method: the solver of the last estimate. "mirror_flow" stops early, which is closer to the truth than the
             optimum.
@@ -104,11 +103,7 @@ class PrivMRF(Mechanism):
     """
 
     theta: float = parameter(4.0, POSITIVE)
-    one_way_share: float = parameter(0.2, SHARE)
-    graph_share: float = parameter(0.1, SHARE)
     rounds_per_attribute: float = parameter(0.8, NOT_NEGATIVE)
-    measuring_share: float = parameter(MEASURING_SHARE, SHARE)
-    max_attributes: int = parameter(5, integer(2))
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
     tolerance: float = parameter(1e-2, POSITIVE)
@@ -117,10 +112,6 @@ class PrivMRF(Mechanism):
     definition: ClassVar[str] = "zcdp"
     uses: ClassVar[str] = "marginals"
     gaussian_curve: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_rest(self, "one_way_share", "graph_share")
 
     def covering_workload(self, domain: Domain, workload: Workload) -> Workload:
         return workload
@@ -134,7 +125,7 @@ class PrivMRF(Mechanism):
             curator.measure_all(every, curator.budget)
             return Outcome(estimate_measured(curator, method=self.method), {"graph": ones})
         weights = least_error_weights(curator.domain, every, Rho)
-        curator.measure_all(every, curator.budget * self.one_way_share, weights=weights)
+        curator.measure_all(every, curator.budget * ONE_WAY_SHARE, weights=weights)
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         model = estimate_measured(curator, **effort)
         dependence = self._dependence(curator, model, list(combinations(domain.attributes, 2)))
@@ -142,7 +133,7 @@ class PrivMRF(Mechanism):
         cells = self._useful_cells(curator, model.total, curator.remaining / (len(domain) + rounds))
         graph = self._graph(curator, domain, model, dependence, cells)
         initial = initial_marginals(domain, graph, dependence, cells, rng)[: len(domain)]
-        useful = [*ones, *useful_marginals(domain, graph, self.max_attributes, cells)]
+        useful = [*ones, *useful_marginals(domain, graph, MOST_ATTRIBUTES, cells)]
         useful = curator.unknown(useful) or useful
         rounds = max(1, min(rounds, len(useful)))
         curator.measure_all(initial, curator.remaining / (len(initial) + rounds) * len(initial))
@@ -151,7 +142,7 @@ class PrivMRF(Mechanism):
         def candidates(turn: Round, model: Any) -> list[Candidate]:
             return self._candidates(curator, some_of(useful, MOST_CANDIDATES, rng), turn)
 
-        chosen = Adaptive(candidates, EqualRounds(rounds), estimator, self.measuring_share).run(curator)
+        chosen = Adaptive(candidates, EqualRounds(rounds), estimator).run(curator)
         return Outcome(estimator.model, {"graph": list(graph), "initial": initial, "chosen": chosen})
 
     def _dependence(self, curator: Curator, model: Model, pairs: Sequence[Clique]) -> dict[frozenset[str], float]:
@@ -160,14 +151,14 @@ class PrivMRF(Mechanism):
         distances = {
             pair: Distance(Item(pair), marginal.datavector()) for pair, marginal in zip(pairs, independent, strict=True)
         }
-        spend, label = curator.budget * self.graph_share, f"dependence of {len(pairs)} pairs"
+        spend, label = curator.budget * GRAPH_SHARE, f"dependence of {len(pairs)} pairs"
         sensitivity = curator.neighbors.l1_sensitivity()
         noisy = noisy_scores(curator, pairs, Distances(distances), sensitivity, spend, label=label)
         return {frozenset(pair): float(d) / (2 * model.total) for pair, d in zip(pairs, noisy, strict=True)}
 
     def _useful_cells(self, curator: Curator, total: float, budget: Budget) -> float:
         """Return the most cells of a theta-useful marginal that is measured with a round's budget."""
-        return total / (self.theta * noise_for(budget * self.measuring_share, curator.neighbors).stddev)
+        return total / (self.theta * noise_for(budget * MEASURING_SHARE, curator.neighbors).stddev)
 
     def _graph(
         self,
@@ -179,13 +170,13 @@ class PrivMRF(Mechanism):
     ) -> tuple[Clique, ...]:
         """Return the attribute graph of the theta-useful pairs whose dependence exceeds the noise."""
         useful = {pair: found for pair, found in dependence.items() if domain.size(tuple(pair)) <= cells}
-        sensitivity, spend = curator.neighbors.l1_sensitivity(), curator.budget * self.graph_share
+        sensitivity, spend = curator.neighbors.l1_sensitivity(), curator.budget * GRAPH_SHARE
         spread = score_noise(sensitivity, len(dependence), spend).stddev / (2 * model.total)
         return attribute_graph(domain, useful, spread, self.max_megabytes)
 
     def _candidates(self, curator: Curator, cliques: Sequence[Clique], turn: Round) -> list[Candidate]:
         """Return the candidates of step 4, with the expected error of measuring them in this round."""
-        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring_share, curator.neighbors).stddev
+        noise = MEAN_ABSOLUTE * noise_for(turn.budget * MEASURING_SHARE, curator.neighbors).stddev
         moved = curator.neighbors.l1_sensitivity()
         return [
             Candidate(item=Item(clique), expected_error=noise * curator.domain.size(clique), sensitivity=moved)

@@ -19,14 +19,12 @@ from pgmest.mechanisms.parameters import (
     CELLS,
     DEVIATIONS,
     ESTIMATOR,
-    FLAG,
     MEGABYTES,
-    SHARE,
     TREE_MEGABYTES,
     Check,
     choice,
+    number,
     parameter,
-    require_rest,
 )
 from pgmest.mechanisms.privsyn.pairs import choose_pairs, combine_pairs, noisy_differences
 from pgmest.mechanisms.result import Outcome
@@ -52,11 +50,17 @@ SYNTHESIS = Check(
 )
 
 
+ONE_WAY_SHARE = 0.1
+"""The share of the budget for the one-way marginals."""
+
+SELECTION_SHARE = number("a share above 0 and below 0.9", lambda value: 0 < value < 1 - ONE_WAY_SHARE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivSyn(Mechanism):
     r"""Marginals of dependent attributes, and records synthesized from them (Zhang et al. 2021; DPSyn section 4).
 
-    1. The one-way marginals are measured with `one_way_share` of the budget. The values of an attribute whose noisy
+    1. The one-way marginals are measured with a tenth of the budget. The values of an attribute whose noisy
        counts are below `threshold` standard deviations are merged into one value, and split again in the records.
     2. The dependence of every pair of attributes (InDif) is measured with `selection_share` of the budget. A greedy
        search then selects the pairs: a pair that is left out costs its dependence, a selected pair costs noise.
@@ -82,11 +86,9 @@ class PrivSyn(Mechanism):
         estimator: "original" or "pgm".
         synthesis: the method of "original": "gum", as published; "local_search", which ends closer to the tables;
             "mcf"; or an object such as `pgmest.synthesis.GradualUpdate(iterations=100)`.
-        one_way_share: the share of the budget that measures the one-way marginals.
-        selection_share: the share of the budget that selects pairs; the rest measures the selected marginals.
+        selection_share: the share of the budget that selects pairs. A tenth measures the one-way marginals, the rest
+            the selected marginals.
         threshold: the least noisy count of a value that is not merged, in standard deviations; -inf merges no values.
-        drop_rare: whether the rare values of an attribute get no record if their noisy counts sum to less than the
-            threshold, too (DPSyn A.3: "we assign 0 to all these values"). Otherwise every value remains possible.
         max_cells: the most cells of a combined marginal.
         max_megabytes: the largest junction tree of "pgm", 8 bytes a cell.
 
@@ -96,20 +98,14 @@ class PrivSyn(Mechanism):
 
     estimator: str = parameter("original", ESTIMATOR)
     synthesis: str | SynthesisMethod = parameter("gum", SYNTHESIS)
-    one_way_share: float = parameter(0.1, SHARE)
-    selection_share: float = parameter(0.1, SHARE)
+    selection_share: float = parameter(0.1, SELECTION_SHARE)
     threshold: float = parameter(3.0, DEVIATIONS)
-    drop_rare: bool = parameter(False, FLAG)
     max_cells: float = parameter(5000, CELLS)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "zcdp"
     uses: ClassVar[str] = "pairs"
     gaussian_curve: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_rest(self, "one_way_share", "selection_share")
 
     @property
     def holds_invariants(self) -> bool:
@@ -120,10 +116,10 @@ class PrivSyn(Mechanism):
         pairs = list({frozenset(pair): pair for clique in cliques for pair in combinations(clique, 2)}.values())
         names = [(name,) for name in curator.domain]
         weights = least_error_weights(curator.domain, names, Rho)
-        spend = curator.budget * self.one_way_share if pairs else curator.remaining
+        spend = curator.budget * ONE_WAY_SHARE if pairs else curator.remaining
         one_way = curator.measure_all(names, spend, weights=weights)
         zeros, merged = curator.structural_zeros, mergeable(curator, one_way)
-        transform = rare_values(curator.domain, merged, self.threshold, drop=self.drop_rare, structural_zeros=zeros)
+        transform = rare_values(curator.domain, merged, self.threshold, structural_zeros=zeros)
         recoded = curator.through(transform)
         measured = [transform.push(measurement) for measurement in one_way if measurement.noisy]
         if self.estimator == "original":

@@ -61,22 +61,6 @@ def test_noise_makes_boxes_coarser():
     assert all(m.query is None for m in every.measurements)
 
 
-def test_dimensions_limit_what_is_measured():
-    triple = [("age", "sex", "income>50K")]
-    sizes = {
-        d: max(
-            map(
-                len,
-                PPSyn(rho=1.0, rounds=5, dimensions=d, backend="simulation").fit(CENSUS, triple, 0).details["chosen"],
-            )
-        )
-        for d in (1, 2, 3)
-    }
-    assert sizes[1] == 1
-    assert sizes[2] == 2
-    assert sizes[3] == 3
-
-
 def test_a_smaller_eta_makes_fewer_rounds():
     rounds = [
         len(PPSyn(rho=0.02, eta=eta, rounds=40, backend="simulation").fit(CENSUS, seed=0).details["chosen"])
@@ -106,10 +90,7 @@ def test_the_score_by_hand():
     [
         ({"eta": 0.0}, "eta=0.0 is not valid"),
         ({"eta": 1.5}, "eta=1.5 is not valid"),
-        ({"dimensions": 0}, "dimensions=0 is not valid"),
         ({"rounds": 0}, "rounds=0 is not valid"),
-        ({"one_way_share": 1.0}, "one_way_share=1.0 is not valid"),
-        ({"measuring_share": 0}, "measuring_share=0 is not valid"),
         ({"fineness": -1}, "fineness=-1 is not valid"),
         ({"max_megabytes": 0}, "max_megabytes=0 is not valid"),
     ],
