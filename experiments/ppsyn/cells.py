@@ -160,7 +160,7 @@ class Cell:
 
     def make(self) -> Mechanism:
         """The mechanism, on simulated noise."""
-        return made(self.mechanism, self.epsilon, self.d, self.eta)
+        return made(self.mechanism, self.epsilon, self.eta)
 
     def row(self) -> dict[str, Any]:
         """Fit, draw as many records as were estimated, and judge them; errors as the paper defines them."""
@@ -253,16 +253,14 @@ class SvmCell:
         return lambda train: made_once.fit(train, workload, seed=self.seed, progress=False).sample(seed=self.seed)
 
 
-def made(name: str, epsilon: float, d: int = 3, eta: float | None = None) -> Mechanism:
+def made(name: str, epsilon: float, eta: float | None = None) -> Mechanism:
     """Return a mechanism by its name: `PUBLISHED`, one of `LEAKS`, or a mechanism of pgmest."""
     given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "backend": "simulation"}
     if eta is not None:
         given["eta"] = eta
     if name in VARIANTS:
         base, changed = VARIANTS[name]
-        return replace(made(base, epsilon, d, eta), **changed)
-    if name in ("PPSyn", PUBLISHED, LETTER) or name in LEAKS:
-        given["dimensions"] = d
+        return replace(made(base, epsilon, eta), **changed)
     if name == LETTER:
         return PPSynAsPublishedNotPrivate(**given, **LIMITED, candidates="workload", weights="stddev")
     if name in PLAIN:

@@ -18,7 +18,7 @@ from pgmest.mechanisms.estimation import estimate_measured, tree_limit
 from pgmest.mechanisms.mechanism import cliques_of
 from pgmest.mechanisms.parameters import COUNT, MEASURING_SHARE, choice, optional, parameter
 from pgmest.mechanisms.ppsyn.partitions import Partition
-from pgmest.mechanisms.ppsyn.ppsyn import MOST_ATTRIBUTES, ONE_WAY_SHARE, UP_TO_ONE, PPSyn
+from pgmest.mechanisms.ppsyn.ppsyn import ONE_WAY_SHARE, UP_TO_ONE, PPSyn
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
@@ -91,7 +91,7 @@ class PPSynAsPublishedNotPrivate(PPSyn):
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         """Run Algorithm 1."""
-        relevant = list(relevant_cliques(curator.domain, workload, self.max_cells, MOST_ATTRIBUTES))
+        relevant = list(relevant_cliques(curator.domain, workload, self.max_cells))
         one_way = [clique for clique in relevant if len(clique) == 1]
         if self.candidates == "workload":
             asked = {frozenset(clique) for clique in cliques_of(workload, curator.domain)}

@@ -201,20 +201,13 @@ def presence_units(one_way: Sequence[Clique], curator: Curator) -> list[int]:
     return [1 + min(decided[name], MOST_PRESENCE_UNITS) for (name,) in one_way]
 
 
-def relevant_cliques(
-    domain: Domain, workload: Workload | None, max_cells: float, dimensions: float = float("inf")
-) -> dict[Clique, float]:
-    """Return the subsets of the workload's cliques with their relevance w_r, without those above the size limits.
+def relevant_cliques(domain: Domain, workload: Workload | None, max_cells: float) -> dict[Clique, float]:
+    """Return the subsets of the workload's cliques with their relevance w_r, without those above the size limit.
 
     Args:
         domain: the attributes.
         workload: the workload; None for all pairs.
         max_cells: the most cells of a marginal of several attributes.
-        dimensions: the most attributes of a marginal.
     """
     relevant = relevant_workload(domain, workload).closure()
-    return {
-        clique: weight
-        for clique, weight in relevant.items()
-        if len(clique) == 1 or (len(clique) <= dimensions and domain.size(clique) <= max_cells)
-    }
+    return {c: weight for c, weight in relevant.items() if len(c) == 1 or domain.size(c) <= max_cells}

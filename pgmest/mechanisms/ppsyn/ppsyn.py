@@ -41,9 +41,6 @@ from pgmest.workloads import Item, Workload
 ONE_WAY_SHARE = 0.1
 """The share of the budget for the one-way marginals."""
 
-MOST_ATTRIBUTES = 3
-"""The most attributes of a measured marginal. Without a workload the candidates are all pairs."""
-
 UP_TO_ONE = number("a number above 0, and at most 1", lambda value: 0 < value <= 1)
 
 
@@ -132,7 +129,7 @@ class PPSyn(Mechanism):
     gaussian_curve: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
-        relevance = relevant_cliques(curator.domain, workload, self.max_cells, MOST_ATTRIBUTES)
+        relevance = relevant_cliques(curator.domain, workload, self.max_cells)
         estimator = self._started(curator, relevance)
         paths = merging_paths(estimator.model)
         first = curator.remaining / planned_rounds(self.rounds, curator.domain)
