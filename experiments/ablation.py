@@ -101,16 +101,6 @@ STAGES: dict[str, Stage] = {
     "scores of the public table": Stage(
         50, ("public",), {f"{LAMP}.scored_rounds.ScoredRounds._can_compare": lambda rounds: False}
     ),
-    "significance of risks": Stage(
-        30,
-        ("pairs", "public"),
-        {f"{LAMP}.evidence.significantly_negative": lambda off, *_, **__: {name for name in off if off[name] < 0}},
-    ),
-    "significance of risks, one-way": Stage(
-        15,
-        ("public",),
-        {f"{LAMP}.one_way.significantly_negative": lambda off, *_, **__: {name for name in off if off[name] < 0}},
-    ),
     "cross-fitting": Stage(60, ("pairs",), {f"{LAMP}.lamp.cross_fitted": lambda evidence, _: evidence}),
     "sides": Stage(
         349,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,7 @@ from pgmest.mechanisms.lamp.groups import disaggregated
 from pgmest.mechanisms.lamp.one_way_evidence import OneWayEvidence
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
-from pgmest.mechanisms.lamp.shrinkage import (
-    NoisyPair,
-    ipf,
-    ipf_two_way,
-    safe_ratios,
-    shrunk_triple,
-    significantly_negative,
-)
+from pgmest.mechanisms.lamp.shrinkage import NoisyPair, ipf, ipf_two_way, safe_ratios, shrunk_triple
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
@@ -154,53 +147,33 @@ class Evidence(OneWayEvidence):
 
     @cached_property
     def _better_expectations(self) -> tuple[np.ndarray | None, ...]:
-        """For each pair, the table over all codes that is a better expectation than independence, or None.
+        """For each pair, the table over all codes that is a better expectation than independence, or None."""
+        return tuple(starmap(self._better, zip(self.answers, self._public_tables, strict=False)))
 
-        It is the public table or the prediction from other answers.
+    def _better(self, answer: Answer, public: np.ndarray | None) -> np.ndarray | None:
+        """Return the expectation of a pair with the smallest estimated risk; None is independence.
+
+        The others are the public table and the prediction from other answers. In groups, only scores tell about codes.
         """
-        taken = self._better_public
-        guessed = {
-            place: ipf_two_way(
-                self.predictions[answer.clique], self.counts(answer.clique[0]), self.counts(answer.clique[1])
-            )
-            for place, (answer, public) in enumerate(zip(self.answers, taken, strict=False))
-            if public is None and answer.clique in self.predictions
-        }
-        differences = {place: self._risk_difference(self.answers[place], table) for place, table in guessed.items()}
-        better = significantly_negative(
-            differences, {place: self._risk_difference_error(place) for place in differences}
-        )
-        return tuple(guessed[place] if place in better else public for place, public in enumerate(taken))
+        hidden = not all(map(is_identity, answer.groups))
+        if answer.public or (hidden and public is not None and answer.clique in self.public_pairs):
+            return public
+        guesses = [None, *(table for table in (public, self._prediction(answer.clique)) if table is not None)]
+        return min(guesses, key=lambda guess: self._noisy(answer, guess).risk()) if guesses[1:] else None
+
+    def _prediction(self, clique: Clique) -> np.ndarray | None:
+        """Return the prediction for a pair from other answers, with the one-way marginals; None without one."""
+        table = self.predictions.get(clique)
+        return None if table is None else ipf_two_way(table, *map(self.counts, clique))
 
     @cached_property
-    def _better_public(self) -> tuple[np.ndarray | None, ...]:
-        """For each pair, the public table over all codes if it is a better expectation than independence, or None."""
-        pairs = [answer for answer in self.answers if len(answer.clique) == 2]
+    def _public_tables(self) -> tuple[np.ndarray | None, ...]:
+        """For each pair, the public table over all codes, or None."""
+        pairs = [answer.clique for answer in self.answers if len(answer.clique) == 2]
         if self.public is None:
             return (None,) * len(pairs)
-        self.public.prepare(answer.clique for answer in pairs)
-        tables = [self._public_pair(answer.clique) for answer in pairs]
-        differences = {
-            place: self._risk_difference(a, t)
-            for place, (a, t) in enumerate(zip(pairs, tables, strict=True))
-            if not a.public
-        }
-        errors = {place: self._risk_difference_error(place) for place in differences}
-        better = significantly_negative(differences, errors)
-        for place, answer in enumerate(pairs):
-            hidden = not all(map(is_identity, answer.groups))  # only scores depend on the codes in a group
-            if answer.public or (answer.clique in self.public_pairs and (hidden or differences[place] < errors[place])):
-                better.add(place)
-        return tuple(table if place in better else None for place, table in enumerate(tables))
-
-    def _risk_difference_error(self, place: int) -> float:
-        """Return the standard error of `_risk_difference`, which is that of a sum of n squares."""
-        return math.sqrt(2 * math.prod(self.answers[place].shape))
-
-    def _risk_difference(self, answer: Answer, guess: np.ndarray) -> float:
-        """Return the risk with a guess as the expectation minus that with independence, in variances of the noise."""
-        one, other = (self._noisy(answer, expected).risk() for expected in (guess, None))
-        return (one - other) / max(answer.noise() ** 2, 1e-300)
+        self.public.prepare(pairs)
+        return tuple(map(self._public_pair, pairs))
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, ...]:
@@ -250,7 +223,7 @@ class Evidence(OneWayEvidence):
     def with_predictions(self, predictions: Mapping[Clique, np.ndarray]) -> Evidence:
         """Return the evidence with predictions for pairs."""
         found = self._changed(predictions=predictions)
-        found.__dict__["_better_public"] = self._better_public
+        found.__dict__["_public_tables"] = self._public_tables
         return found
 
     def _changed(self, **fields: Any) -> Evidence:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
 from pgmest.mechanisms.lamp.candidates import interaction_fraction
-from pgmest.mechanisms.lamp.shrinkage import significantly_negative
 from pgmest.models.errors.mixture import shrinkage_risk, shrunk
 from pgmest.synthesis.consistency import norm_sub
 
@@ -205,19 +204,3 @@ def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
     near = values if 3 * len(values) <= MOST_ATOMS else np.quantile(values, np.linspace(0, 1, MOST_ATOMS // 3))
     small = stddev * np.geomspace(0.1, 4, 12)
     return np.unique(np.maximum(np.concatenate([[0.0], small, near, near - stddev, near + stddev]), 0.0))
-
-
-def nearer_to_public(alone: Mapping[str, OneWayEstimate], publicly: Mapping[str, OneWayEstimate]) -> set[str]:
-    """Return the attributes whose estimate with the public table has the smaller risk.
-
-    The difference of the two estimated risks, in variances of the noise, has the standard error of a sum of n squares,
-    sqrt(2 n).
-
-    Args:
-        alone: The estimate of each attribute without the public table.
-        publicly: The estimate of each attribute with the public table.
-    """
-    differences = {name: (found.risk - alone[name].risk) / found.stddev**2 for name, found in publicly.items()}
-    return significantly_negative(
-        differences, {name: math.sqrt(2 * len(found.counts)) for name, found in publicly.items()}
-    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers
 from pgmest.mechanisms.lamp.groups import branches, nested_groups
-from pgmest.mechanisms.lamp.one_way import OneWayEstimate, nearer_to_public
+from pgmest.mechanisms.lamp.one_way import OneWayEstimate
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells, TiedTables
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.tree_counts import TreeAnswers
@@ -94,7 +94,7 @@ class OneWayEvidence:
                 for name, known in noisy.items()
                 if name in found
             }
-            found.update((name, publicly[name]) for name in nearer_to_public(found, publicly))
+            found.update((name, known) for name, known in publicly.items() if known.risk < found[name].risk)
         for name, answers in self._trees.items():
             found[name] = OneWayEstimate(answers.counts, noisy[name][1], math.inf)
         return found

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scorer import ScoreHistory, Scorer
 from pgmest.mechanisms.lamp.scores import scores_stddev
 from pgmest.mechanisms.lamp.screening import screened_pairs
-from pgmest.mechanisms.lamp.shrinkage import ipf, significantly_negative
+from pgmest.mechanisms.lamp.shrinkage import ipf
 from pgmest.mechanisms.lamp.small_budgets import selections, small_scoring_share
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
@@ -187,8 +187,7 @@ class ScoredRounds:
         scorer = self._scorer
         alone, beside = scorer.found([independent, tables])
         differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
-        errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
-        nearer = significantly_negative(differences, errors, whole=-2.0, alone=1.0)
+        nearer = significantly_negative(differences, math.hypot(alone.stddev, beside.stddev))
         self.public_pairs = tuple(pair for pair in self.pairs if pair in nearer)
         return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.public_pairs}}
 
@@ -228,3 +227,23 @@ class ScoredRounds:
                 start = np.where(self.evidence.expected([triple])[triple] > 0, start, 0.0)
             found[triple] = ipf(start, margins)
         return found
+
+
+def significantly_negative(differences: Mapping[Clique, float], stddev: float) -> set[Clique]:
+    """Return the pairs whose noisy differences are negative, judged by their sum and one by one.
+
+    If the sum of all differences is more than two of its standard errors below zero, those of at most one standard
+    error are accepted: differences that are too noisy to be judged follow the sum, except those that clearly contradict
+    it. Otherwise a difference must be three standard errors below zero, since some of many are low by chance.
+
+    >>> significantly_negative({("a", "b"): -4.0, ("a", "c"): 0.5, ("b", "c"): 2.0}, 1.0)
+    {('a', 'b')}
+    >>> sorted(significantly_negative({("a", "b"): -9.0, ("a", "c"): 0.5, ("b", "c"): 2.0}, 1.0))
+    [('a', 'b'), ('a', 'c')]
+
+    Args:
+        differences: The noisy differences.
+        stddev: The standard error of each.
+    """
+    together = sum(differences.values()) < -2 * stddev * math.sqrt(len(differences))
+    return {pair for pair, off in differences.items() if off < (1.0 if together else -3.0) * stddev}

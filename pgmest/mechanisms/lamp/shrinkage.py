@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
 from pgmest.mechanisms.lamp.candidates import interaction_fraction
 from pgmest.models.errors.mixture import NOTHING_KNOWN, PriorMixture, shrunk
 from pgmest.synthesis.consistency import norm_sub
-
-Name = TypeVar("Name", bound=Hashable)
 
 LEAST_SUM = 1e-200
 """Sums of counts below this are treated as zero."""
@@ -23,30 +19,6 @@ LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 deviation of the noise. Fitting cannot change a cell of zero."""
 PROJECTIONS = 20
 """The number of times that changes of counts in possible cells are shifted to have rows and columns of sum zero."""
-
-
-def significantly_negative(
-    differences: Mapping[Name, float], errors: Mapping[Name, float], whole: float = -1.0, alone: float = 0.0
-) -> set[Name]:
-    """Return the names whose noisy differences are negative, judged by their sum and one by one.
-
-    If the sum of all differences is below `whole` of its standard errors, a difference is accepted below `alone` of its
-    own: differences that are too noisy to be judged follow the sum, except those that clearly contradict it. Otherwise
-    a difference must be three standard errors below zero, since some of many are low by chance.
-
-    >>> significantly_negative({"a": -4.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a"}
-    True
-    >>> sorted(significantly_negative({"a": -9.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}, alone=1.0))
-    ['a', 'b']
-
-    Args:
-        differences: The noisy differences by name.
-        errors: Their standard errors.
-        whole: The threshold of the sum, in standard errors.
-        alone: The threshold of a single difference if the sum is below `whole`, in standard errors.
-    """
-    together = sum(differences.values()) < whole * math.sqrt(sum(error**2 for error in errors.values()))
-    return {name for name, found in differences.items() if found < (alone if together else -3.0) * errors[name]}
 
 
 def ipf_two_way(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
