@@ -301,7 +301,7 @@ class ModelBase(ABC):
         given: Mapping[str, int] | None = None,
         *,
         level: float = 0.95,
-        kind: Literal["auto", "errors", "noise", "posterior", "bounds"] = "auto",
+        kind: Literal["auto", "errors", "noise", "bounds"] = "auto",
         about: Literal["table", "population"] = "table",
     ) -> Interval:
         """Return the ends of an answer, in counts, as `pgmest.interval`, which explains the arguments.
@@ -310,7 +310,7 @@ class ModelBase(ABC):
             query, clique, given: as for `answer`, one query; or attributes, for their marginal; or a function.
             level: the probability that goes with the ends.
             kind: "errors" (noise, shrinkage and dependence that was not measured), "noise" (standard errors from fresh
-                noise), "posterior" (credible intervals), "bounds" (all compatible tables), or "auto".
+                noise), "bounds" (all compatible tables), or "auto".
             about: the "table" that was measured, or the "population" from which it was drawn.
 
         Raises:

@@ -1,10 +1,9 @@
 """`interval`: the one front door to the intervals of a model's answers, whatever kind of model it is.
 
-    kind          what it is made of                                                    file
-    "errors"      drawn errors of one table: noise, shrinkage, unseen dependence        errors/
-    "noise"       models estimated again from answers with fresh noise (a bootstrap)    uncertainty.py
-    "posterior"   draws of the models that the answers allow                            posterior/
-    "bounds"      linear programs over all tables that are compatible with the answers  bounds/
+    kind        what it is made of                                                    file
+    "errors"    drawn errors of one table: noise, shrinkage, unseen dependence        errors/
+    "noise"     models estimated again from answers with fresh noise (a bootstrap)    uncertainty.py
+    "bounds"    linear programs over all tables that are compatible with the answers  bounds/
 
 "errors" needs a model of any kind that knows its noisy answers (`KnownErrors`), the others one that can be estimated
 again (`Refittable`). The methods of models call this function.
@@ -23,14 +22,18 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
+from pgmest.queries import Kron
 from pgmest.queries.levels import with_given_levels
+from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.evidence import check_given
 
 if TYPE_CHECKING:
     from pgmest.models.base import ModelBase
-    from pgmest.models.posterior.drawn_tables import About
 
-Kind = Literal["auto", "errors", "noise", "posterior", "bounds"]
+Kind = Literal["auto", "errors", "noise", "bounds"]
+About = Literal["table", "population"]
+FEWEST_TABLES = 3
+"""From this number of noisy tables on, these show how strong dependence beside published answers may be."""
 
 
 def interval(
@@ -47,14 +50,13 @@ def interval(
 
     - "errors": the estimate plus and minus its standard error from noise, from shrinkage, and from dependence that was
       not measured, and no error of what exact answers determine; takes milliseconds, or seconds for a table of many
-      cells of which a Kron tells few classes apart.
+      cells of which a Kron tells few classes apart. Rounded and suppressed counts, and others between two ends, may be
+      any whole numbers between these that agree with all sums.
     - "noise": the estimate plus and minus its standard error from the noise (`Model.uncertainty`).
-    - "posterior": credible intervals of the posterior last drawn (`Model.posterior`). Without one, the first call draws
-      a thousand times. For attributes that were not measured together, dependence is drawn, too, as strong as that of
-      the measured cliques.
     - "bounds": the least and the largest value in any table that is compatible with the measurements (`Model.bounds`).
-    - "auto": "errors". If some answers are known to lie between two ends, or none has noise, "posterior" or "bounds";
-      if an attribute was not measured at all, "bounds". The `kind` and `basis` of the result say which.
+    - "auto": "errors"; "bounds" about an attribute that was not measured at all, and beside answers that lie between two
+      ends, or without any noise, about attributes that no answer has together. The `kind` and `basis` of the result say
+      which.
 
     >>> import pgmest as pg
     >>> noisy = pg.LinearMeasurement([[20.3, 9.1], [31.2, 18.8], [8.9, 11.7]], ("age", "sex"), stddev=1.0)
@@ -70,12 +72,13 @@ def interval(
             which it reads marginals and answers.
         clique, given: as for `Model.answer` and `Model.project`.
         level: the probability that goes with the ends.
-        kind: one of the five above.
-        about: the "table" that was measured, or the "population" from which it was drawn ("errors" and "posterior").
+        kind: one of the four above.
+        about: the "table" that was measured, or the "population" from which it was drawn ("errors").
 
     Raises:
         ArgumentError: a model that has lost its measurements, a kind or level that is not valid, or for "errors" and
-            "auto" a function of a model that reads more than its marginals, answers and total.
+            "auto" a function of a model that reads more than its marginals, answers and total, or of which neither
+            answers nor bounds say enough.
         QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
     """
     own = _model_of(model)
@@ -95,7 +98,6 @@ def _ends(
     # scipy.optimize and scipy.stats, which these modules load, take a second: `import pgmest` must not wait for them.
     from pgmest.models.bounds.bounds import bounds_of
     from pgmest.models.errors.drawn_intervals import drawn_answers
-    from pgmest.models.posterior.posterior_of import posterior_of
     from pgmest.models.table_query import on_attributes
     from pgmest.models.uncertainty import uncertainty_of
 
@@ -113,19 +115,15 @@ def _ends(
         raise ArgumentError.of("about", about, ("table", "population"))
     if kind in ("noise", "bounds") and about != "table":
         raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
-    if kind == "errors" or (kind == "auto" and not _needs_bounds(model, query, clique, given)):
+    by_errors = kind == "auto" and (about == "population" or not _needs_bounds(model, query, clique, given))
+    if kind == "errors" or by_errors:
         return drawn_answers(cast("ModelBase", model), query, clique, given, about=about).interval(level, about)
     estimated_from(model, "intervals" if kind == "auto" else f"intervals of kind '{kind}'")
     known = cast(Refittable, model)
-    if kind == "bounds":
-        return bounds_of(known, query, clique, given, level=level)
     if kind == "noise":
         ends = uncertainty_of(known, query, clique, given).interval(level)
         return Interval(*ends, level, kind, basis="replicates")
-    if kind == "auto" and about == "table" and not (model.total and _is_identified(known, query, clique, given)):
-        return bounds_of(known, query, clique, given, level=level)
-    posterior = known.kept.posterior or posterior_of(known)
-    return posterior.interval(query, clique, given, level=level, about=about)
+    return bounds_of(known, query, clique, given, level=level)
 
 
 def _model_of(model: Any) -> Any:
@@ -144,21 +142,38 @@ def _model_of(model: Any) -> Any:
 def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
     """Return whether drawn errors would be wrong, where there are bounds: of models that can be estimated again.
 
-    They are wrong if no answer has noise, some answers lie between two known ends, or an attribute was not measured at
-    all. Exact answers beside noisy ones have no errors, and those of others leave them as they are; answers that are
-    known to be at least some values do not make errors larger.
+    They are wrong about an attribute that was not measured. Beside answers that lie between two ends, or without any
+    noise, they are also wrong about attributes that no answer has together, unless several noisy tables show how strong
+    dependence may be. Exact answers beside noisy ones have no errors, and those of others leave them as they are;
+    answers that are known to be at least some values do not make errors larger.
+
+    Raises:
+        ArgumentError: there are no bounds, as the query is a function.
     """
     from pgmest.models.model_function import attributes_read
 
     measurements = getattr(model, "measurements", None)
     if getattr(model, "refit", None) is None or not measurements:
         return False
-    published = [m for m in measurements if m.noise == BETWEEN]
-    if not model.total or len(published) == len(measurements) or not all(map(_is_exact_or_open, published)):
+    if not model.total:
         return True
-    measured = {name for m in measurements if m.noise != BETWEEN or m.exact_rows.any() for name in m.clique}
-    read = (*attributes_read(model, query, clique, None), *(given or ()))
-    return not _with_several_codes(model, read) <= measured
+    read = {*attributes_read(model, query, clique, None), *(given or ())}
+    wanted = {name for name in read if model.domain[name] > 1}  # all records have the code of the others
+    told = [set(m.clique) for m in measurements if m.high is None or np.isfinite(m.high).any()]
+    noisy = [m for m in measurements if m.noise != BETWEEN]
+    together = any(wanted <= names for names in told)
+    typical = len({frozenset(m.clique) for m in noisy if _is_table(m)}) >= FEWEST_TABLES
+    typical |= bool(noisy) and all(_is_exact_or_open(m) for m in measurements if m.noise == BETWEEN)
+    if together or (typical and wanted <= set().union(*told)):
+        return False
+    if callable(query):
+        names = ", ".join(sorted(wanted))
+        unknown = f"how {names} depend on each other" if len(wanted) > 1 else f"how many records have which {names}"
+        raise ArgumentError(
+            f"the measurements do not tell {unknown}, and there are no bounds of functions: ask for the bounds of a "
+            'marginal, or choose kind="errors" and what it assumes.'
+        )
+    return True
 
 
 def _is_exact_or_open(measurement: LinearMeasurement) -> bool:
@@ -167,32 +182,8 @@ def _is_exact_or_open(measurement: LinearMeasurement) -> bool:
     return bool((measurement.exact_rows | np.isinf(measurement.high)).all())
 
 
-def _with_several_codes(model: ModelBase | Refittable, names: Iterable[str]) -> set[str]:
-    """Return the attributes that have several codes; all records have the code of the others, measured or not."""
-    return {name for name in names if model.domain[name] > 1}
-
-
-def _is_identified(model: Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
-    """Return whether the measurements say enough about a query for a posterior to cover.
-
-    Raises:
-        ArgumentError: a function for which neither a posterior nor bounds would cover.
-    """
-    from pgmest.models.model_function import attributes_read
-    from pgmest.models.posterior.strength import FEWEST_CLIQUES, is_table
-
-    _, measurements = estimated_from(model, "intervals")
-    wanted = _with_several_codes(model, (*attributes_read(model, query, clique, None), *(given or ())))
-    whole = {frozenset(m.clique) for m in measurements}
-    tables = {frozenset(m.clique) for m in measurements if is_table(m)}
-    known = wanted <= frozenset().union(*whole)
-    if any(wanted <= one for one in whole) or (known and len(tables) >= FEWEST_CLIQUES):
-        return True
-    if callable(query):
-        names = ", ".join(sorted(wanted))
-        unknown = f"how {names} depend on each other" if len(wanted) > 1 else f"how many records have which {names}"
-        raise ArgumentError(
-            f"the measurements do not tell {unknown}, and there are no bounds of functions: ask for the bounds of a "
-            'marginal, or choose kind="errors" or "posterior" and what these assume.'
-        )
-    return False
+def _is_table(measurement: LinearMeasurement) -> bool:
+    """Return whether the answers are counts of several attributes together, of values or of groups of values."""
+    query = measurement.query
+    grouped = isinstance(query, Kron) and all(isinstance(one, Identity | Grouping) for one in query.matrices)
+    return (query is None or grouped) and len(measurement.clique) > 1

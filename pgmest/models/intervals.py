@@ -12,7 +12,7 @@ from pgmest.errors import ArgumentError
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
-KINDS = ("auto", "errors", "noise", "posterior", "bounds")
+KINDS = ("auto", "errors", "noise", "bounds")
 """The kinds of intervals; `pgmest.interval` explains them."""
 
 WHOLE = 1e-6
@@ -25,14 +25,12 @@ class Interval:
 
     Attributes:
         low, high: the ends.
-        level: the probability that goes with the ends: the coverage for "errors" and "noise", the posterior probability
-            for "posterior", and for "bounds" the probability that the noise of all measurements is inside the assumed
-            boxes.
-        kind: "errors", "noise", "posterior" or "bounds".
+        level: the probability that goes with the ends: the coverage for "errors" and "noise", and for "bounds" the
+            probability that the noise of all measurements is inside the assumed boxes.
+        kind: "errors", "noise" or "bounds".
         about: "table" or "population".
         basis: the evidence behind the interval:
-            - "measured": one measured clique contains all attributes of the query. Sums of its cells were checked
-              against unbiased answers.
+            - "measured": one measured clique contains all attributes of the query.
             - "dependence": no measured clique does. Unmeasured dependence was taken to be as strong as that of measured
               cliques. The level then holds on average over pairs, not for the strongest pair, which no measurement
               shows.

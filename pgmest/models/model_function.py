@@ -132,5 +132,5 @@ class _ReadModel:
             raise AttributeError(name)
         raise ArgumentError(
             f"a function of a model that reads its {name} has no interval of this kind, only one that reads project, "
-            'answer, conditional, mutual_information, domain and total: choose kind="noise" or kind="posterior".'
+            'answer, conditional, mutual_information, domain and total: choose kind="noise".'
         )

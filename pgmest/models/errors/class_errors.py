@@ -201,6 +201,10 @@ class ClassErrorModel(ErrorModel):
             drawing.errors[clique] = found
         return drawing.errors[clique]
 
+    def published(self, clique: Clique) -> Clique | None:
+        """Return None: published tables are drawn over codes."""
+        return None
+
     def _tied(self, clique: Clique) -> TiedCounts | None:
         """Return the counts that follow from those of the rows above; None where codes are reduced to classes."""
         return None if self.labels.keys() & set(clique) else super()._tied(clique)

@@ -19,7 +19,7 @@ from pgmest.models.errors.possible_values import possible_values
 from pgmest.models.intervals import Interval
 from pgmest.models.model_function import attributes_read, function_of_table
 from pgmest.models.protocol import EstimatedModel
-from pgmest.models.table_query import answer_table, answer_tables, is_names, on_attributes
+from pgmest.models.table_query import answer_table, answer_tables, has_whole_coefficients, is_names, on_attributes
 from pgmest.models.uncertainty import Uncertainty
 from pgmest.queries import Kron, LinearQuery, MatrixQuery
 from pgmest.queries.matrices import Grouping
@@ -38,6 +38,10 @@ draws: each draw is a call, whose table is fitted to its margins before. 200 dra
 NOISE_DRAWS, STEP, SPARE = 100, 1e-4, 0.05
 """The number of draws of noise by which a function's derivative is known, the share of them that is added, and the
 largest share of the records that is added so that no count is negative."""
+WHOLE = 0.02
+"""Ends that are within this distance of a whole number are it: draws keep to ends up to about this many counts."""
+LARGEST = 1e15
+"""Ends are at most this, so that no weight of 0 makes them NaN."""
 LEAST = 1e-300
 """Divisors are at least this."""
 MOST_ATTRIBUTES = 10
@@ -59,6 +63,7 @@ class DrawnAnswers:
         noise: the standard error by noise alone of an answer that is not linear, as far as that is linear in the noise;
             None for other answers.
         basis: "measured" if one noisy table has all attributes, else "dependence".
+        whole: whether the true answers are whole numbers, to which ends are moved outwards.
     """
 
     answer: Factor
@@ -69,6 +74,7 @@ class DrawnAnswers:
     noise: np.ndarray | None = None
     most: float | np.ndarray = np.inf
     middle: np.ndarray | None = None
+    whole: bool = False
 
     def stddev(self) -> Factor:
         """Return the root-mean-square error."""
@@ -91,8 +97,11 @@ class DrawnAnswers:
             least, most = self.errors.min(axis=0), self.errors.max(axis=0)
             low = np.minimum(low, middle + np.maximum(-z * self.noise, least))
             high = np.maximum(high, middle + np.minimum(z * self.noise, most))
-        low = np.fmin(np.fmax(low, self.least), middle)
-        high = np.fmax(np.fmin(high, self.most), middle)
+        low, high = np.fmax(low, self.least), np.fmin(high, self.most)
+        if self.whole:
+            certain = high - low <= WHOLE
+            low, high = np.where(certain, low, np.floor(low + WHOLE)), np.where(certain, high, np.ceil(high - WHOLE))
+        low, high = np.fmin(low, middle), np.fmax(high, middle)
         ends = [Factor.owning(self.answer.domain, end) for end in (low, high)]
         return Interval(ends[0], ends[1], level, "errors", about, self.basis)
 
@@ -135,8 +144,9 @@ def drawn_answers(
     factors = query.factors if isinstance(query, Kron) else {}
     found = {name: _level_of(domain, name, matrix) for name, matrix in factors.items()}
     levels = {name: labels for name, labels in found.items() if labels is not None and name in place}
-    if len(asked) > MOST_ATTRIBUTES or errors.facts or not errors.is_measured(asked):
-        levels = {}  # facts are about codes, and dependence that was not measured may cancel within groups
+    published = errors.published(asked) is not None
+    if len(asked) > MOST_ATTRIBUTES or errors.facts or published or not errors.is_measured(asked):
+        levels = {}  # facts and ends are about codes, and dependence that was not measured may cancel within groups
     if levels or domain.size(whole) > MOST_CELLS:
         errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
         domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
@@ -146,9 +156,10 @@ def drawn_answers(
     drawn = errors.draws(asked, calls, np.random.default_rng(key)).reshape(-1, *shape)
     table = errors.tables.model.project(whole).values
     if about == "population":
-        drawn = drawn + _sampling(np.maximum(table + drawn, 0.0), np.random.default_rng([seed, 1]))
+        variances = errors.sampling_variances(whole, table + drawn)
+        drawn = drawn + _sampling(variances, np.random.default_rng([seed, 1]))
     view = _View(whole, names, evidence)
-    known = errors.is_measured(asked)
+    known = published or errors.is_measured(asked)
 
     def answered(counts: np.ndarray) -> Factor:
         return answered_part(view.parts(counts[None])[0])
@@ -162,8 +173,16 @@ def drawn_answers(
     basis = "measured" if known else "dependence"
     if not function:
         differences = answer_tables(view.parts(drawn), domain.project(names), query, clique)
-        least = 0.0 if _nonnegative(query) else -np.inf
-        return DrawnAnswers(answered(table), differences, True, least, basis)
+        answer, least, most = answered(table), 0.0 if _nonnegative(query) else -np.inf, np.inf
+        counted = published and about == "table"
+        if counted:
+            least, most = (answer.values + end for end in (differences.min(axis=0), differences.max(axis=0)))
+        if counted and _nonnegative(query):
+            ends = np.minimum(errors.ends(asked), LARGEST).reshape(2, *shape)
+            low, high = answer_tables(view.parts(ends), domain.project(names), query, clique)
+            least, most = np.maximum(low, least), np.minimum(high, most)
+        whole_numbers = counted and has_whole_coefficients(query, clique)
+        return DrawnAnswers(answer, differences, True, least, basis, most=most, whole=whole_numbers)
     with np.errstate(divide="ignore", invalid="ignore"):  # tables without records of a group have no mean of it
         answer, count = answered(table), min(NOISE_DRAWS, len(drawn))
         noise = errors.draws(asked, count, np.random.default_rng(key), hidden=False).reshape(-1, *shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +17,7 @@ from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, M
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
 from pgmest.models.errors.plausible_tables import sums_along, without_negative_counts
+from pgmest.models.errors.published_tables import MOST_CELLS, PublishedTable
 from pgmest.models.errors.smooth_shares import SmoothShares
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
 from pgmest.models.errors.unseen import UnseenDependence
@@ -99,6 +100,7 @@ class ErrorModel:
     _codes: dict[str, CodeErrors] = field(default_factory=dict)
     _larger: dict[Clique, ComparedTable | None] = field(default_factory=dict)
     _drawn: dict[Clique, np.ndarray] = field(default_factory=dict)
+    _between: dict[Clique, PublishedTable] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: EstimatedModel, known: KnownErrors) -> ErrorModel:
@@ -122,6 +124,7 @@ class ErrorModel:
         cells = max(1, self.tables.domain.size(clique))
         count = int(np.clip(MOST_NUMBERS // cells, FEWEST, MOST)) if count is None else count
         margin = MARGIN if self.known.records == np.inf else RECORDS_MARGIN
+        margin = 1.0 if self.published(clique) is not None else margin
         return margin * self._draw(clique, self._drawing(count, np.random.default_rng(seed), hidden))
 
     def together(
@@ -144,9 +147,42 @@ class ErrorModel:
         """The pairs that noisy tables determine, at least over groups of codes."""
         return self._pairs.keys()
 
+    def published(self, clique: Clique) -> Clique | None:
+        """Return the smallest published table that holds a table; None without any."""
+        return next((table for table in self._tables_between if set(clique) <= set(table)), None)
+
+    def ends(self, clique: Clique) -> np.ndarray:
+        """Return the ends between which the cells of a table lie, shape (2, *shape), if a published table holds it."""
+        table = self.published(clique)
+        if table is None:
+            none = np.zeros(self.tables.domain.project(clique).shape)
+            return np.stack([none, none + np.inf])
+        ends = np.stack(self._table_between(table).ends).reshape(2, *self.tables.domain.project(table).shape)
+        return ends.sum(axis=tuple(axis for axis, name in enumerate(table, start=1) if name not in clique))
+
+    def _table_between(self, clique: Clique) -> PublishedTable:
+        if clique not in self._between:
+            parts = self.tables, self.known.measurements, self.answers
+            self._between[clique] = PublishedTable.of(clique, *parts)
+        return self._between[clique]
+
     def is_measured(self, clique: Clique) -> bool:
         """Return whether a noisy table determines this table, at least over groups of codes."""
         return bool(self.about(clique))
+
+    def sampling_variances(self, clique: Clique, tables: np.ndarray) -> np.ndarray:
+        """Return the variances of the counts of other samples from the population of drawn tables.
+
+        The expected count of a cell of n records has an interval whose width is that of a variance of n + 1 (score
+        intervals of a Poisson distribution), or of less where independent attributes have fewer than one record, with
+        one more for each code. Cells that exact answers leave empty are possible, unlike structural zeros that no exact
+        table shows.
+        """
+        total = self.tables.total
+        likely = reduce(np.multiply.outer, [(self.tables.counts(name) + 1) / total for name in clique], np.array(total))
+        shown = any(m.exact_rows.any() and set(clique) <= set(m.clique) for m in self.known.measurements)
+        more = np.minimum(np.maximum(likely, self.tables.table(clique)), 1.0)
+        return np.maximum(tables, 0.0) + np.where(shown | self.tables.possible(clique), more, 0.0)
 
     # -- draws ------------------------------------------------------------------------------------------------------
 
@@ -162,8 +198,14 @@ class ErrorModel:
         """Draw errors of a table, which agree with those of its margins that were drawn before."""
         if clique in drawing.errors:
             return drawing.errors[clique]
-        tied = self._tied(clique)
-        if tied is not None and drawing.above is not None and tied.counts(clique):
+        tied, published = self._tied(clique), self.published(clique)
+        if published == clique:
+            found = self._published(clique, drawing)
+        elif published is not None:
+            found = self._draw(published, drawing).sum(
+                axis=tuple(axis for axis, name in enumerate(published, start=1) if name not in clique)
+            )
+        elif tied is not None and drawing.above is not None and tied.counts(clique):
             axis = clique.index(tied.number) + 1
             found = np.moveaxis(np.moveaxis(drawing.above(clique), axis, -1) * tied.rows, -1, axis)
         elif len(clique) == 1:
@@ -178,6 +220,15 @@ class ErrorModel:
             found = self._with_margins(clique, margins, drawing)
         drawing.errors[clique] = without_errors_of(known_sums(self.facts, self.tables.domain, clique), found)
         return drawing.errors[clique]
+
+    def _published(self, clique: Clique, drawing: Drawing) -> np.ndarray:
+        """Draw errors of a published table, which agree with those of its margins that smaller ones determine."""
+        margins = {(): drawing.errors[()]}
+        for axis in range(len(clique) if len(clique) > 1 else 0):
+            margin = clique[:axis] + clique[axis + 1 :]
+            if self.published(margin) != clique:
+                margins[margin] = self._draw(margin, drawing)
+        return self._table_between(clique).draws(margins, drawing.count, drawing.generator)
 
     def _with_margins(self, clique: Clique, margins: Sequence[np.ndarray], drawing: Drawing) -> np.ndarray:
         """Draw errors of the interaction of a table, and add those of its margins."""
@@ -346,6 +397,14 @@ class ErrorModel:
     def _holds(self, fact: Facts) -> bool:
         missed = fact.matrix @ self.tables.table(fact.clique).reshape(-1) - fact.values
         return bool((np.abs(missed) <= max(HELD, HELD_SHARE * self.tables.total)).all())
+
+    @cached_property
+    def _tables_between(self) -> list[Clique]:
+        """The tables of which an answer lies between two ends, the smallest first."""
+        domain = self.tables.domain
+        between = [m for m in self.known.measurements if m.low is not None and m.high is not None]
+        known = {domain.ordered(m.clique) for m in between if (np.isfinite(m.high) & ~m.exact_rows).any()}
+        return sorted((c for c in known if domain.size(c) <= MOST_CELLS), key=lambda c: (domain.size(c), domain.axes(c)))
 
     @cached_property
     def _pairs(self) -> dict[Clique, ComparedTable]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron
@@ -91,6 +92,12 @@ class Side:
             return np.ones(self.groups)
         found = np.square(self.inverse).sum(axis=1)
         return found if self.sums is not None or self.groups < 2 else found / (1 - 1 / self.groups)
+
+    def rows(self) -> Any:
+        """Return the matrix over codes, as a csr_array of shape (rows, codes)."""
+        codes = np.arange(len(self.labels))
+        groups = csr_array((np.ones(len(codes)), (self.labels, codes)), shape=(self.groups, len(codes)))
+        return groups if self.matrix is None else csr_array(self.matrix @ groups)
 
     def are_codes(self, size: int) -> bool:
         """Return whether each group is one code, in their order."""
