@@ -35,6 +35,10 @@ The ledger protects one row, up to --records-per-person rows, or, with --unit CO
 column of the `unit` in the schemas of the runs. A run that protects fewer rows or another unit is refused: give it the
 --records-per-person of the ledger. Runs with --invariant need a ledger that was created with the same --invariant.
 
+show reads any copy of a ledger, such as one that was handed out, says if it is one, and changes nothing. It prints each
+epsilon with the rho or mu that it comes from. The rhos that runs take add up, their epsilons do not; a run in mu takes
+mu squared / 2. --json writes all of it, with the label and the cost of each request. A ledger has no answers.
+
 adopt accepts a file that was moved or restored, a ledger or a --checkpoint, as the newest and only one. A
 checkpoint needs FILE.key beside it, too.
 """
@@ -44,7 +48,7 @@ def _options(add: Add) -> None:
     add("action", choices=("create", "show", "adopt"), help="what to do")
     add("file", metavar="FILE", type=continued, help="the ledger, such as people.ledger")
     add("--epsilon", type=float, metavar="X", help="create: the total budget")
-    text = f"create: the delta of the total budget, with --epsilon; {DELTA_HELP}"
+    text = f"create: the delta of the total budget, with --epsilon; show: the delta of each epsilon; {DELTA_HELP}"
     add("--delta", type=float, default=DEFAULT_DELTA, metavar="X", help=text)
     add("--rho", type=float, metavar="X", help="create: the total budget as rho-zCDP, instead of --epsilon and --delta")
     add(
@@ -67,6 +71,7 @@ def _options(add: Add) -> None:
 def _run(options: argparse.Namespace) -> None:
     from pgmest.privacy import AddRemove, DatasetLedger, Replace
     from pgmest.privacy.adoption import adopt_file
+    from pgmest.privacy.dataset_ledger import MOST_RUNS
 
     if options.action == "adopt":
         say(f"{options.file} is accepted as the newest and only one, head {adopt_file(options.file)}.")
@@ -79,8 +84,8 @@ def _run(options: argparse.Namespace) -> None:
         more["invariants"] = fixed
         ledger = DatasetLedger.create(options.file, _total(options), neighbors=neighbors, **more)
     else:
-        ledger = DatasetLedger(options.file, expect=options.expect)
-    text = ledger.details() if options.all else str(ledger)
+        ledger = DatasetLedger(options.file, expect=options.expect, read_only=True)
+    text = ledger.details(None if options.all else MOST_RUNS, options.delta or DEFAULT_DELTA)
     show(json.dumps(ledger.to_json()) if options.json else text)
 
 

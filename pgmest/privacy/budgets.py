@@ -276,6 +276,9 @@ class GDP(Budget):
 
     mu_squared: float
 
+    def __str__(self) -> str:
+        return f"mu {self.mu:.6g}"
+
     @property
     def mu(self) -> float:
         """mu, rounded up."""

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError, plural
-from pgmest.privacy.budgets import Budget, rounded_down
+from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, Budget, Rho, rounded_down
 from pgmest.privacy.chain import ChainedFile
 from pgmest.privacy.ledger import amounts, budget_of
-from pgmest.privacy.ledger_runs import Charge, LedgerRun, RunAccount, accounts, end_dropped_runs
+from pgmest.privacy.ledger_runs import RUN_COLUMNS, Charge, LedgerRun, RunAccount, accounts, end_dropped_runs
+from pgmest.privacy.ledger_text import aligned, in_terms
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.relations import Relation, converted, stated_relation
@@ -44,17 +45,24 @@ class DatasetLedger(OneProcess):
     Args:
         path: the file, made by `create`.
         expect: a digest that `head` gave earlier: the file must contain that line.
+        read_only: whether the ledger is only looked at. It may then be a copy (`copied`) or in a folder that cannot be
+            written to, nothing is changed, and no run can charge it.
 
     Raises:
         LedgerError: if the file is not a ledger, is not as it was written, or does not have the expected digest.
         FileFormatError: if the file cannot be opened.
     """
 
-    def __init__(self, path: str | Path, *, expect: str | None = None):
-        self._file = ChainedFile(path, FORMAT, VERSION, NAME, LedgerError, create=False)
+    def __init__(self, path: str | Path, *, expect: str | None = None, read_only: bool = False):
+        self._file = ChainedFile(path, FORMAT, VERSION, NAME, LedgerError, create=False, read_only=read_only)
         self.path: Path = self._file.path
+        self.copied: str = ""
+        """Why the file may be a copy; "" if it is the newest one."""
         try:
-            self.refresh()
+            if read_only:
+                self.copied = self._file.look()
+            else:
+                self.refresh()
             heads = [str(line["check"]) for line in self._file.lines]
             if expect is not None and (len(expect) < 8 or not any(head.startswith(expect) for head in heads)):
                 raise LedgerError(
@@ -281,7 +289,7 @@ class DatasetLedger(OneProcess):
         self._file.close()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the ledger as JSON values."""
+        """Return the ledger as JSON values. It has no answers."""
         delta = {"most": self.threshold_delta, "left": self.threshold_delta_left}
         return {
             "table": self.table,
@@ -291,6 +299,7 @@ class DatasetLedger(OneProcess):
             "committed": amounts(self.committed),
             "remaining": amounts(self.remaining),
             **({"threshold_delta": delta} if self.threshold_delta else {}),
+            "copied": self.copied,
             "head": self.head,
             "runs": [run.to_json() for run in self.runs],
         }
@@ -298,18 +307,28 @@ class DatasetLedger(OneProcess):
     def __str__(self) -> str:
         return self.details(MOST_RUNS)
 
-    def details(self, most: int | None = None) -> str:
-        """Return a text with a line for each run, or for the last `most` runs."""
-        of = f" of {self.table}" if self.table else ""
-        lines = [f"Ledger{of}: {self.committed} of {self.budget} taken by {plural(len(self.runs), 'run')}"]
-        lines.append(f"{self.remaining} left; protects {self.relation}")
-        if self.threshold_delta:
-            lines.append(f"and a delta of {self.threshold_delta_left:.3g} of {self.threshold_delta:.3g} for thresholds")
+    def details(self, most: int | None = None, delta: float = DEFAULT_DELTA) -> str:
+        """Return a text with a line for each run, or for the last `most` runs, and each epsilon at a delta.
+
+        A run takes what it reserved while it is open, and what it has spent when it has ended.
+        """
         runs = list(self.runs)
+        taken, whole = in_terms(self.committed, delta), in_terms(self.budget, delta)
+        at = f", at delta {delta:g}" if isinstance(self.budget, Rho | GDP) else ""
+        lines = [f"Ledger of {self.table}" if self.table else "Ledger", f"protects: {self.relation}"]
+        lines.append(f"taken:    {taken} of {whole}{at}, by {plural(len(runs), 'run')}")
+        lines.append(f"left:     {in_terms(self.remaining, delta, down=True)} for another run")
+        if self.threshold_delta:
+            lines.append(
+                f"          and a delta of {self.threshold_delta_left:.3g} of {self.threshold_delta:.3g} for thresholds"
+            )
+        if self.copied:
+            lines.append(f"COPY:     this file {self.copied} Later runs are in the newest file only.")
         shown = runs if most is None else runs[-most:]
         if len(shown) < len(runs):
             lines.append(f"  ... {len(runs) - len(shown):,} earlier runs")
-        return "\n".join([*lines, *(f"  {run}" for run in shown), f"head {self.head}"])
+        rows = aligned(RUN_COLUMNS, [run.row(delta) for run in shown]) if shown else []
+        return "\n".join([*lines, *rows, f"head {self.head}"])
 
     __repr__ = __str__
 

@@ -21,11 +21,16 @@ from typing import TYPE_CHECKING, Any
 from pgmest.errors import PgmestError
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.ledger import amounts, budget_of
+from pgmest.privacy.ledger_text import amounts_text, in_terms
 from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.relations import Relation, converted
 
 if TYPE_CHECKING:
     from pgmest.privacy.dataset_ledger import DatasetLedger
+
+
+RUN_COLUMNS = ("began", "run", "mechanism", "protects", "promises", "takes", "requests", "state")
+"""The column titles of runs."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +125,11 @@ class RunAccount:
             "charges": [{"label": charge.label, "cost": amounts(charge.cost)} for charge in self.charges],
         }
 
-    def __str__(self) -> str:
-        spent = f"open, reserves {self.reserved}, has spent {self.spent}" if self.open else f"ended, spent {self.spent}"
-        requests = f"{len(self.charges)} request{'' if len(self.charges) == 1 else 's'}"
-        return f"{self.began}  {self.name[:8]}  {self.label}: {spent}, {requests}"
+    def row(self, delta: float) -> tuple[str, ...]:
+        """Return the account as texts, one for each of `RUN_COLUMNS`, with each epsilon at a delta."""
+        state = f"open, has spent {amounts_text(self.spent)}" if self.open else "ended"
+        costs = in_terms(self.budget, delta), amounts_text(self.counts), str(len(self.charges))
+        return self.began, self.name[:8], self.label, str(self.relation), *costs, state
 
 
 def accounts(lines: Iterable[Mapping[str, Any]], total: Budget, relation: Relation, path: object) -> list[RunAccount]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pgmest._base.widths import joined, key_of_names, padded, short_names, shortened, width
 from pgmest.errors import plural
+from pgmest.privacy.budgets import GDP, Rho, at_most_text
 
 if TYPE_CHECKING:
     from pgmest.privacy.budgets import Budget
@@ -30,6 +32,14 @@ SUMMARY_COLUMNS = ("kind", "of", "requests", "cost", "share", "noise (stddev)")
 
 RIGHT = frozenset(("#", "requests", "cost", "share"))
 """The columns of numbers."""
+
+ASKED = {
+    "clique": "the number of records",
+    "candidates": "choices among candidates",
+    "threshold": "values that nobody listed",
+    "values": "numbers computed from the records",
+}
+"""The names of requests without a table, by a parameter of their entries."""
 
 Rows = list[tuple[str, ...]]
 
@@ -60,8 +70,7 @@ def summary_rows(entries: Sequence[Entry], budget: Budget) -> Rows:
     """Return a row of texts for each kind of charge, one text for each of `SUMMARY_COLUMNS`."""
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        tables = f"tables of {plural(len(entry.clique), 'attribute')}" if entry.clique else "other"
-        groups.setdefault((entry.kind, tables), []).append(entry)
+        groups.setdefault((entry.kind, _asked(entry)), []).append(entry)
     rows = []
     for (kind, tables), some in sorted(groups.items()):
         spent = [sum(amounts, Fraction(0)) for amounts in zip(*(entry.cost.exact for entry in some), strict=True)]
@@ -78,6 +87,30 @@ def aligned(columns: Sequence[str], rows: Rows) -> list[str]:
         cells = zip(row, widths, columns, strict=True)
         lines.append("  " + "  ".join(padded(text, most, right=name in RIGHT) for text, most, name in cells).rstrip())
     return lines
+
+
+def amounts_text(budget: Budget, down: bool = False) -> str:
+    """Return the amounts of a budget with their names, rounded up, or down for what is left; mu of `GDP`, not mu^2."""
+    named = {"mu": budget.mu} if isinstance(budget, GDP) else asdict(budget)
+    return ", ".join(f"{name} {_rounded(amount, down)}" for name, amount in named.items())
+
+
+def in_terms(budget: Budget, delta: float, down: bool = False) -> str:
+    """Return a budget as the epsilon that it implies at a delta, with its own amounts, rounded like them, beside it."""
+    if not isinstance(budget, Rho | GDP):
+        return amounts_text(budget, down)
+    return f"epsilon {_rounded(budget.to_approx(delta).epsilon, down)} ({amounts_text(budget, down)})"
+
+
+def _rounded(amount: float, down: bool) -> str:
+    return at_most_text(-amount, 4).removeprefix("-") if down else at_most_text(amount, 4)
+
+
+def _asked(entry: Entry) -> str:
+    """Return what the requests like this one are about."""
+    if entry.clique:
+        return f"tables of {plural(len(entry.clique), 'attribute')}"
+    return next((text for name, text in ASKED.items() if name in entry.parameters), "other requests")
 
 
 def _cost(exact: Iterable[Fraction]) -> str:

@@ -1,8 +1,12 @@
 """The ledger of a dataset: all runs together spend no more than its total, whoever runs them, and however they end."""
 
+import contextlib
+import errno
 import gc
+import json
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 
@@ -12,7 +16,8 @@ import pytest
 import pgmest as pg
 from pgmest.cli.main import main
 from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
-from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho
+from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho, locks
+from pgmest.privacy.budgets import at_most_text
 from tests.privacy.amounts import rho
 from tests.privacy.interrupted import interrupted_after
 
@@ -35,11 +40,10 @@ def test_a_second_run_that_would_exceed_it_is_refused_before_it_looks(path):
     ledger = DatasetLedger(path)
     assert (ledger.committed, ledger.remaining) == (Rho(1.0), Rho(0.0))
     assert [run.label for run in ledger.runs] == ["first", "second"]
-    assert all(f"  {run}" in str(ledger).splitlines() for run in ledger.runs)
-    short = ledger.details(1).splitlines()
-    assert "  ... 1 earlier runs" in short
-    assert f"  {ledger.runs[1]}" in short
-    assert f"  {ledger.runs[0]}" not in short
+    assert all(run.name[:8] in str(ledger) for run in ledger.runs)
+    short = ledger.details(1)
+    assert "  ... 1 earlier runs" in short.splitlines()
+    assert [run.name[:8] in short for run in ledger.runs] == [False, True]
     with pytest.raises(BudgetExceeded):
         Curator(DATA, Rho(1e-9), ledger=path)
 
@@ -170,12 +174,81 @@ def test_an_edited_ledger_is_refused(path):
         Curator(DATA, Rho(0.5), ledger=path)
 
 
+def in_folder(folder):
+    return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir() if file.is_file()}
+
+
+@pytest.mark.parametrize("with_head", [False, True])
+def test_a_copy_is_shown_and_said_to_be_one(path, tmp_path, monkeypatch, capsys, with_head):
+    with contextlib.closing(Curator(DATA, Rho(0.5), ledger=path, label="one")) as curator:
+        curator.measure("a", Rho(0.25))
+    released = tmp_path / "released"
+    released.mkdir()
+    for name in ["people.ledger", *(["people.ledger.head"] if with_head else [])]:
+        shutil.copy(path.with_name(name), released / name)
+    with (released / path.name).open("ab") as file:
+        file.write(b'{"event": "beg')  # the line of a run that was writing while the file was copied
+    monkeypatch.setattr(locks, "lock", None)  # no lock, which a read-only file system may not have
+    before = in_folder(released), in_folder(tmp_path)
+    monkeypatch.setattr(os, "open", reads_only(os.open))
+    for shown in (path, released / path.name):
+        assert main(["ledger", "show", str(shown)]) == 0
+        text = capsys.readouterr().out
+        assert ("COPY" in text) == (shown != path)
+        promised = at_most_text(Rho(0.5).to_approx(1e-9).epsilon, 4)
+        assert f"one row added or removed  epsilon {promised} (rho 0.5)  rho 0.25         1  ended" in text
+        assert main(["ledger", "show", str(shown), "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert bool(facts["copied"]) == (shown != path)
+        assert facts["runs"][0]["charges"] == [{"label": "a", "cost": {"type": "Rho", "rho": 0.25}}]
+    monkeypatch.undo()
+    assert (in_folder(released), in_folder(tmp_path)) == before
+    with pytest.raises(LedgerError):
+        DatasetLedger(released / path.name, read_only=True).begin(Rho(0.1), AddRemove(), "a run")
+    with pytest.raises(LedgerError, match="cannot be written"):
+        DatasetLedger(path, read_only=True).begin(Rho(0.1), AddRemove(), "a run")
+    assert len(DatasetLedger(path).runs) == 1
+
+
+def reads_only(opened):
+    """Return `os.open` of a file system that cannot be written to."""
+
+    def open_only(path, flags, *more, **options):
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT):
+            raise PermissionError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *more, **options)
+
+    return open_only
+
+
+def test_what_was_changed_or_cut_off_is_not_shown(path):
+    Curator(DATA, Rho(0.5), ledger=path, label="one").close()
+    lines = path.read_bytes().splitlines(keepends=True)
+    for damaged in (lines[:-1], [lines[0].replace(b"1.0", b"9.0"), *lines[1:]], [], [b"{}\n"]):
+        path.write_bytes(b"".join(damaged))
+        with pytest.raises(LedgerError):
+            DatasetLedger(path, read_only=True)
+
+
+def test_mu_is_printed_as_mu(tmp_path):
+    ledger = DatasetLedger.create(tmp_path / "l", GDP.of(1.0, 1e-9))
+    curator = Curator(DATA, GDP(0.01), ledger=ledger)
+    curator.measure("a", GDP(0.01))
+    for text in (str(ledger), str(curator.ledger), ledger.details(delta=1e-6)):
+        assert "mu 0.1" in text
+        assert "GDP(" not in text
+    assert "epsilon 1 (mu 0.182), at delta 1e-09" in str(ledger)
+    assert "(mu 0.152) for another run" in str(ledger)  # of 0.15203, rounded down
+    assert "of epsilon 0.7537 (mu 0.182), at delta 1e-06" in ledger.details(delta=1e-6)
+
+
 def test_the_command_line(path, tmp_path, capsys):
     new = str(tmp_path / "new.ledger")
     assert main(["ledger", "create", new, "--epsilon", "1", "--delta", "1e-9", "--table", "x"]) == 0
     assert main(["ledger", "show", new]) == 0
     out = capsys.readouterr().out
-    assert "Ledger of x: Rho(0) of Rho(0.0149731) taken by 0 runs" in out
+    assert "Ledger of x\n" in out
+    assert "epsilon 0 (rho 0) of epsilon 1 (rho 0.01498), at delta 1e-09, by 0 runs" in out
     head = out.split()[-1]
     assert main(["ledger", "show", new, "--expect", head[:12], "--json"]) == 0
     assert main(["ledger", "show", new, "--expect", "0" * 64]) == 1

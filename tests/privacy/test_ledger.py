@@ -86,19 +86,25 @@ def test_many_charges_print_as_a_summary_whose_sums_are_exact():
     for number in range(60):
         ledger.charge(Entry(f"b{number}", "measure", Rho(1 / 1024), {"clique": [f"b{number}"], "stddev": 3.0}))
     ledger.charge(Entry("one of 12", "select", Rho(1 / 4), {"candidates": 12}))
+    ledger.charge(Entry("records", "measure", Rho(0.001), {"clique": [], "stddev": 2.0}))
+    ledger.charge(Entry("means", "measure", Rho(0.001), {"values": 3}))
+    ledger.charge(Entry("names", "measure", Rho(0.001), {"stddev": 9.0, "threshold": 40.0}))
     text = str(ledger)
     assert text == repr(ledger)
     lines = text.splitlines()
-    assert lines[0].endswith("spent on 561 requests")
+    assert lines[0].endswith("spent on 564 requests")
     assert [line.split() for line in lines[1:]] == [
         ["kind", "of", "requests", "cost", "share", "noise", "(stddev)"],
+        ["measure", "numbers", "computed", "from", "the", "records", "1", "0.001", "0.1", "%"],
         ["measure", "tables", "of", "1", "attribute", "60", "0.05859", "5.9", "%", "3"],
         ["measure", "tables", "of", "2", "attributes", "500", "0.2441", "24.4", "%", "10", "to", "509"],
-        ["select", "other", "1", "0.25", "25.0", "%"],
-        ["the", "ledger's", "details()", "list", "each", "of", "the", "561", "requests"],
+        ["measure", "the", "number", "of", "records", "1", "0.001", "0.1", "%", "2"],
+        ["measure", "values", "that", "nobody", "listed", "1", "0.001", "0.1", "%", "9"],
+        ["select", "choices", "among", "candidates", "1", "0.25", "25.0", "%"],
+        ["the", "ledger's", "details()", "list", "each", "of", "the", "564", "requests"],
     ]
-    assert len(ledger.details().splitlines()) == 1 + 1 + 561
-    assert len(ledger.to_json()["entries"]) == 561
+    assert len(ledger.details().splitlines()) == 1 + 1 + 564
+    assert len(ledger.to_json()["entries"]) == 564
 
 
 def test_long_names_are_short_in_the_lines():
