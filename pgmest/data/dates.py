@@ -45,13 +45,10 @@ DAY = 86_400
 """The seconds of a day."""
 
 
-def days_of(times: np.ndarray) -> np.ndarray:
-    """Return the day of each time as a number; NumPy's own conversion overflows for the first days of nanoseconds."""
-    return steps_of(times, DAY)
-
-
 def steps_of(times: np.ndarray, seconds: int) -> np.ndarray:
     """Return the number of whole steps since 1970-01-01 of each time, each of a number of seconds that divides a day.
+
+    NumPy's own conversion overflows for the first days of nanoseconds.
 
     >>> steps_of(np.array(["1970-01-01T01:59:59", "1969-12-31T23:59:59"], dtype="M8[s]"), 60)
     array([119,  -1])

@@ -30,7 +30,7 @@ def uniform(first: np.ndarray, last: np.ndarray, generator: np.random.Generator)
 def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[int, tuple[int, ...]]:
     """Return the upper bound and the starts of bins of whole numbers, `read` from nodes of the schema."""
     if "edges" in fields:
-        starts = _edges(node, fields, read)
+        starts = _edges(fields, read)
         return starts[-1] - 1, tuple(starts[:-1])
     low, high = _bounds(node, fields, read)
     if high < low:
@@ -49,7 +49,7 @@ def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tu
 def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
     """Return the least number of each bin of real numbers, and the greatest number of the last."""
     if "edges" in fields:
-        return _edges(node, fields, lambda edge: float(edge.number()))
+        return _edges(fields, lambda edge: float(edge.number()))
     low, high = _bounds(node, fields, lambda bound: float(bound.number()))
     if not low < high:
         fields["max"].fail(f"must be more than min ({low:g}), not {high:g}.")
@@ -98,7 +98,7 @@ def with_points(
     return tuple(sorted({*kept, *points, *ends}))
 
 
-def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[Any]:
+def _edges(fields: dict[str, SchemaNode], read: Any) -> list[Any]:
     """`edges: [a, b, c]`: bins from a to below b, and from b to c (of whole numbers: to below c)."""
     if not isinstance(fields["edges"].value, list):
         shown = fields["edges"].shown

@@ -21,7 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmest.data.dates import PER_DAY, days_of
+from pgmest.data.dates import DAY as SECONDS
+from pgmest.data.dates import PER_DAY, steps_of
 from pgmest.data.values import read_values
 from pgmest.schema import Schema
 from pgmest.schema.readings import day_of
@@ -193,7 +194,7 @@ def test_dates_are_clipped_to_the_same_codes_in_every_engine(physical):
 
 @given(st.sampled_from(["s", "ms", "us", "ns"]), st.integers(1 - 2**63, 2**63 - 1))
 def test_the_day_of_a_time_is_that_of_whole_numbers(unit, number):
-    assert days_of(np.array([number]).astype(f"M8[{unit}]"))[0] == number // PER_DAY[unit]
+    assert steps_of(np.array([number]).astype(f"M8[{unit}]"), SECONDS)[0] == number // PER_DAY[unit]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ def test_the_day_of_a_time_is_that_of_whole_numbers(unit, number):
 def test_a_timestamp_has_the_day_of_its_column(end, zone):
     time = end.tz_localize("UTC").tz_convert(zone)
     column = pd.DataFrame({"c": pd.Series([time])})
-    assert day_of(time, None) == days_of(read_values(column)["c"].array)[0]
+    assert day_of(time, None) == steps_of(read_values(column)["c"].array, SECONDS)[0]
     objects = read_values(column.astype(object))["c"].array
     assert day_of(objects[0], None) == day_of(time, None)
 
