@@ -11,12 +11,11 @@ import numpy as np
 
 from pgmest.data.frames import collected
 from pgmest.data.values import Values
-from pgmest.errors import percent_text
 from pgmest.schema.encoding import read_in_engine
 from pgmest.schema.engine import EngineColumn
 from pgmest.schema.engine_frames import kept_apart, within_limits
 from pgmest.schema.grid import Grid, Integer, Real
-from pgmest.schema.impossible_rows import ImpossibleRows, count_impossible_in_engine, impossible_rows
+from pgmest.schema.impossible_rows import BrokenRule, ImpossibleRows, count_impossible_in_engine, impossible_rows
 from pgmest.schema.orders import Order, order_text
 from pgmest.schema.sums import Sum
 
@@ -30,34 +29,28 @@ ROUNDING = 1e-9
 
 
 @dataclass
-class Broken:
+class Broken(BrokenRule):
     """An order or a sum, and how many rows break it.
 
     Attributes:
         columns: the columns of a chain in their order; or the total, then its parts.
         total: whether the first is the sum of the others.
-        text: the constraint as the schema writes it.
-        rows: the number of rows about which it says something.
-        broken: the number of those that break it.
     """
 
     columns: Sequence[Grid]
     total: bool
-    text: str
-    rows: int = 0
-    broken: int = 0
     _pairs: Sequence[tuple[int, int]] = field(default=(), repr=False)
 
     @classmethod
     def of_chain(cls, order: Order, chain: Sequence[str]) -> Broken:
         columns = [order.columns[name] for name in chain]
         pairs = tuple(itertools.combinations(range(len(chain)), 2))
-        return cls(columns, False, order_text(chain), _pairs=pairs)
+        return cls(order_text(chain), columns, False, pairs)
 
     @classmethod
     def of_sum(cls, one: Sum, columns: Mapping[str, Grid]) -> Broken:
         parts = [columns[name] for name in one.parts]
-        return cls([one.total, *parts], True, str(one))
+        return cls(str(one), [one.total, *parts], True)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -103,16 +96,6 @@ class Broken:
         pairs = [(there[names[a]] & there[names[b]], numbers[names[a]] > numbers[names[b]]) for a, b in self._pairs]
         claims = nw.any_horizontal(*(both for both, _ in pairs), ignore_nulls=False)
         return claims, nw.any_horizontal(*(both & wrong for both, wrong in pairs), ignore_nulls=False)
-
-    @property
-    def remark(self) -> str:
-        """The result in words."""
-        share = percent_text(self.broken, self.rows)
-        return f"{self.broken:,} of {self.rows:,} rows ({share}) break it, and a synthetic table none"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as values of JSON."""
-        return {"constraint": self.text, "rows": self.rows, "broken": self.broken}
 
 
 def _absolute(numbers: Any) -> Any:

@@ -116,7 +116,7 @@ class TableCheck:
         weight = self.weight.weight.column if self.weight is not None else None  # which has remarks and keys of its own
         others = [column for column in self.columns if column.column is not weight]
         found = [(column.name, remark, column.alarming) for column in others for remark in column.remarks]
-        found += [(one.text, one.remark, one.broken >= ALARMING * one.rows) for one in self.broken if one.broken]
+        found += [(one.text, one.remark, one.alarming) for one in self.broken if one.broken]
         if self.dropped is not None and self.dropped.left_out:
             alarm = self.dropped.left_out >= ALARMING * self.dropped.rows
             found.append((f"unit {self.dropped.unit.column}", self.dropped.remark, alarm))

@@ -10,8 +10,9 @@ import numpy as np
 
 from pgmest._base.widths import short_names
 from pgmest.data.values import Values
-from pgmest.errors import percent_text
+from pgmest.errors import percent_text, plural
 from pgmest.schema.column import SchemaColumn
+from pgmest.schema.column_check import ALARMING
 from pgmest.schema.encoding import encode
 from pgmest.schema.orders import order_zeros
 from pgmest.tables.domain import Clique
@@ -21,40 +22,57 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ImpossibleRows:
+class BrokenRule:
+    """A rule, and how many rows break it. **Not private**: they are counted from the records without noise.
+
+    Attributes:
+        text: the rule in words, or as the schema writes it.
+        rows: the number of rows about which it says something.
+        broken: the number of those that break it.
+    """
+
+    text: str
+    rows: int = field(default=0, kw_only=True)
+    broken: int = field(default=0, kw_only=True)
+
+    @property
+    def alarming(self) -> bool:
+        """Return whether many rows break it."""
+        return self.broken >= ALARMING * self.rows
+
+    @property
+    def share(self) -> str:
+        """The number and the share of the rows that break it, in words."""
+        return f"{self.broken:,} of {plural(self.rows, 'row')} ({percent_text(self.broken, self.rows)})"
+
+    @property
+    def remark(self) -> str:
+        """The result in words."""
+        return f"{self.share} break it, and a synthetic table none"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as values of JSON."""
+        return {"constraint": self.text, "rows": self.rows, "broken": self.broken}
+
+
+@dataclass
+class ImpossibleRows(BrokenRule):
     """The impossible combinations of some columns, and how many rows have one.
 
     Attributes:
         columns: the columns as they are coded; none of them raises an error for a value.
         impossible: a boolean table over their codes, True where impossible.
-        rows: the number of rows.
         cells: the number of rows with each impossible combination, in row-major order.
     """
 
     columns: Sequence[SchemaColumn]
     impossible: np.ndarray
-    rows: int = 0
     cells: dict[int, int] = field(default_factory=dict)
 
     @property
-    def clique(self) -> Clique:
+    def sources(self) -> Clique:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The columns of the raw table that are read."""
-        return self.clique
-
-    @property
-    def text(self) -> str:
-        """The constraint in words."""
-        return f"constraint on {', '.join(short_names(self.clique).values())}"
-
-    @property
-    def broken(self) -> int:
-        """The number of rows that have an impossible combination."""
-        return sum(self.cells.values())
 
     def count(self, table: Mapping[str, Values]) -> None:
         """Add the rows of a piece of the table."""
@@ -70,6 +88,7 @@ class ImpossibleRows:
 
     def _add(self, rows: int, cells: np.ndarray, counts: np.ndarray) -> None:
         self.rows += rows
+        self.broken += int(counts.sum())
         for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
             self.cells[cell] = self.cells.get(cell, 0) + int(count)
 
@@ -78,19 +97,14 @@ class ImpossibleRows:
         """The result in words, with the most frequent combination."""
         cell = max(self.cells, key=lambda one: self.cells[one])
         codes = np.unravel_index(cell, self.impossible.shape)
-        short = short_names(self.clique)
+        short = short_names(self.sources)
         values = ", ".join(
             f"{short[c.name]} = {_label(c, int(code))}" for c, code in zip(self.columns, codes, strict=True)
         )
-        share = percent_text(self.broken, self.rows)
         return (
-            f"{self.broken:,} of {self.rows:,} rows ({share}) have an impossible combination, most often {values} "
-            f"({self.cells[cell]:,}), and a synthetic table none"
+            f"{self.share} have an impossible combination, most often {values} ({self.cells[cell]:,}), and a synthetic "
+            "table none"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as values of JSON."""
-        return {"constraint": self.text, "rows": self.rows, "broken": self.broken}
 
 
 def impossible_rows(schema: Schema) -> list[ImpossibleRows]:
@@ -101,7 +115,11 @@ def impossible_rows(schema: Schema) -> list[ImpossibleRows]:
     columns = {column.name: _lenient(column) for column in schema.columns}
     ordered = dict(order_zeros(schema.order))
     zeros = {clique: table & ~ordered.get(clique, np.False_) for clique, table in schema.structural_zeros.items()}
-    return [ImpossibleRows([columns[name] for name in clique], table) for clique, table in zeros.items() if table.any()]
+    return [
+        ImpossibleRows(f"constraint on {', '.join(short_names(clique).values())}", [columns[n] for n in clique], table)
+        for clique, table in zeros.items()
+        if table.any()
+    ]
 
 
 def count_impossible_in_engine(found: Sequence[ImpossibleRows], table: Any) -> None:
@@ -110,7 +128,7 @@ def count_impossible_in_engine(found: Sequence[ImpossibleRows], table: Any) -> N
     if not columns:
         return
     data = encode(list(columns.values()), None, table)
-    for one, counted in zip(found, data.project_many([one.clique for one in found]), strict=True):
+    for one, counted in zip(found, data.project_many([one.sources for one in found]), strict=True):
         one.count_in(counted.values)
 
 

@@ -17,6 +17,7 @@ from pgmest.errors import DataError, percent_text, plural
 from pgmest.schema.check import PRIVATE, TableCheck, skipped_text, warn_of_place
 from pgmest.schema.check import check as check_table
 from pgmest.schema.column_check import ALARMING
+from pgmest.schema.impossible_rows import BrokenRule
 from pgmest.schema.keyed_hash import checked_key, place_within
 from pgmest.schema.linked.encoding import ReadTables, read_tables
 from pgmest.schema.linked.linking import DOUBLED, KEYLESS, ORPHAN, LinkedRows, link_rows
@@ -92,25 +93,15 @@ class JoinCheck:
         return f"{self.table} of a row of {self.parent}: {', '.join(shares) or 'none'}{skipped}"
 
 
-@dataclass(frozen=True)
-class RuleCheck:
-    """The rows of a parent that break a rule. **Not private**: they are counted from the records without noise.
+@dataclass
+class RuleCheck(BrokenRule):
+    """A rule, and the rows of a parent, or of the table itself for a count, that break it.
 
     Attributes:
         table: the table whose rows the rule is about.
-        text: the rule.
-        rows: the number of rows of its parent, or for a count of the table itself.
-        broken: how many of them break it.
     """
 
     table: str
-    text: str
-    rows: int
-    broken: int
-
-    @property
-    def remark(self) -> str:
-        return f"{self.broken:,} of {plural(self.rows, 'row')} ({percent_text(self.broken, self.rows)}) break it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +138,7 @@ class LinkedCheck:
         """Return those of `remarks` that are about several tables."""
         found = [(name, text, alarm) for name, join in self.joins.items() for text, alarm in join.remarks()]
         broken = [rule for rule in self.rules if rule.broken]
-        return found + [
-            (f"{rule.table}: {rule.text}", rule.remark, rule.broken >= ALARMING * rule.rows) for rule in broken
-        ]
+        return found + [(f"{rule.table}: {rule.text}", rule.remark, rule.alarming) for rule in broken]
 
     def to_json(self) -> dict[str, Any]:
         """Return the check as values of JSON."""
@@ -231,7 +220,7 @@ def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRow
     linked = LinkedDataset(made, schema.rules)
     for rule in linked.rules:
         broken = rule.broken(linked)
-        yield RuleCheck(rule.table, str(rule), len(broken), int(broken.sum()))
+        yield RuleCheck(str(rule), rule.table, rows=len(broken), broken=int(broken.sum()))
 
 
 def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:
@@ -245,7 +234,7 @@ def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, Linked
                 text, wrong = f"{column} numbers the rows of one row of {part.parent}", _misnumbered(stated, rows)
             else:
                 text, wrong = f"{column} is the number of {of}", stated != found[of].sizes
-            yield RuleCheck(name, text, len(stated), int(wrong.sum()))
+            yield RuleCheck(text, name, rows=len(stated), broken=int(wrong.sum()))
 
 
 def _misnumbered(stated: np.ndarray, rows: LinkedRows) -> np.ndarray:
