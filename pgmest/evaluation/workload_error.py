@@ -62,30 +62,27 @@ def workload_error(
     return half * float(weights @ (distances / magnitudes) / weights.sum())
 
 
-def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload, per: str = "record") -> float:
+def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload) -> float:
     """Return the mean squared error over the queries of a workload, such as `pg.workloads.random_ranges` (PPSyn).
+
+    Answers are fractions of the true total.
 
     Args:
         true, estimated: as for `workload_error`.
         ranges: the queries; an item of weight w counts w times.
-        per: "record" for answers as fractions of the true total N (PPSyn's scale), "query" for answers in counts.
 
     Raises:
-        ArgumentError: `per` is not valid, or the workload has no weight.
-        DataError: `per` divides by a true total of zero.
+        ArgumentError: the workload has no weight.
+        DataError: the true total is zero.
     """
-    if per not in ("query", "record"):
-        raise ArgumentError.of("per", per, ("query", "record"))
     weights, squares, rows = _weights(ranges), [], []
     for mine, theirs in zip(ranges.iterate(true), ranges.iterate(estimated), strict=True):
         squares.append(float(np.square(mine - theirs).sum()))
         rows.append(len(mine))
     error = float(weights @ squares / (weights @ rows))
-    if per == "query":
-        return error
     records = float(true.project(()))
     if records <= 0:
-        raise DataError("the data have no records, so errors cannot be fractions of them; use per='query'.")
+        raise DataError("the data have no records, so errors cannot be fractions of them.")
     return error / records**2
 
 

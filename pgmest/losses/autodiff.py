@@ -20,14 +20,12 @@ def jax_loss(
     function: Function,
     domain: Domain | Mapping[str, int],
     cliques: Iterable[Iterable[str]],
-    lipschitz: float | None = None,
-    smooth: bool = True,
 ) -> FunctionLoss:
     """Make a loss from a JAX function, which JAX compiles and differentiates in float64.
 
     Args:
         function: takes a dict from clique to a JAX array of counts of the clique's shape; returns a scalar.
-        domain, cliques, lipschitz, smooth: as for FunctionLoss.
+        domain, cliques: as for FunctionLoss. Set `smooth = False` on the loss of a function with kinks.
 
     Raises:
         OptionalDependencyError: JAX is not installed.
@@ -41,7 +39,7 @@ def jax_loss(
             value, gradients = compiled([marginals[clique].values for clique in order])
             return float(value), dict(zip(order, map(np.asarray, gradients), strict=True))
 
-    loss = FunctionLoss(value_and_gradient, domain, cliques, lipschitz, smooth)
+    loss = FunctionLoss(value_and_gradient, domain, cliques)
     order = loss.cliques
     return loss
 
@@ -50,14 +48,12 @@ def torch_loss(
     function: Function,
     domain: Domain | Mapping[str, int],
     cliques: Iterable[Iterable[str]],
-    lipschitz: float | None = None,
-    smooth: bool = True,
 ) -> FunctionLoss:
     """Make a loss from a PyTorch function, which PyTorch differentiates in float64.
 
     Args:
         function: takes a dict from clique to a float64 tensor of counts of the clique's shape; returns a scalar.
-        domain, cliques, lipschitz, smooth: as for FunctionLoss.
+        domain, cliques: as for FunctionLoss. Set `smooth = False` on the loss of a function with kinks.
 
     Raises:
         OptionalDependencyError: PyTorch is not installed.
@@ -72,7 +68,7 @@ def torch_loss(
         gradients = {clique: tables[clique].grad if tables[clique].grad is not None else zero for clique, zero in zeros}
         return float(value.detach()), {clique: gradient.numpy() for clique, gradient in gradients.items()}
 
-    return FunctionLoss(value_and_gradient, domain, cliques, lipschitz, smooth)
+    return FunctionLoss(value_and_gradient, domain, cliques)
 
 
 def _import(package: str, feature: str) -> Any:

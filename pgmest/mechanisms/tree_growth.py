@@ -22,7 +22,9 @@ class TreeGrowth:
     >>> import pgmest as pg
     >>> tree = pg.JunctionTree.from_cliques(pg.Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("b", "c")])
     >>> growth = TreeGrowth(tree)
-    >>> growth.cells, growth.with_clique(("a", "c"))
+    >>> least = np.full(1, np.inf)
+    >>> growth.lower(np.array([[0, 2]], dtype=np.int32), np.array([0]), least)
+    >>> growth.cells, float(least[0])
     (18.0, 24.0)
 
     Args:
@@ -40,7 +42,7 @@ class TreeGrowth:
         order = tree.elimination_order if last is None else order_ending_with(tree, last)
         number = {name: vertex for vertex, name in enumerate(tree.domain)}
         n = len(number)
-        self._number, self._place = number, np.empty(n, dtype=np.int64)
+        self._place = np.empty(n, dtype=np.int64)
         places = np.array([number[name] for name in order], dtype=np.int64)
         self._place[places] = np.arange(n)
         self._work = np.empty((n + 63) // 64, dtype=np.uint64)
@@ -48,13 +50,6 @@ class TreeGrowth:
         sizes = np.array([min(size, LARGEST_SIZE) for size in tree.domain.shape], dtype=np.float64)
         graph = as_matrix(interaction_graph(tree.domain, tree.measured)) if graph is None else graph
         self.cells: float = eliminate_in_order(graph, places, sizes, *self._tables, self._work)
-
-    def with_clique(self, clique: Clique) -> float:
-        """Return the cells of the tree with this clique added."""
-        least = np.full(1, np.inf)
-        row = np.array([[self._number[name] for name in clique]], dtype=np.int32).reshape(1, -1)
-        self.lower(row, np.zeros(1, dtype=np.int64), least)
-        return float(least[0])
 
     def lower(self, rows: np.ndarray, asked: np.ndarray, least: np.ndarray) -> None:
         """Lower each entry of `least` to the cells of the tree with one more clique, where that is less.

@@ -58,15 +58,6 @@ class AuditReport:
         bound, claimed = _compared((self.epsilon, self.rho, self.mu), claim, self.delta)
         return bound > claimed
 
-    def could_contradict(self, claim: Budget) -> bool:
-        """Return whether this number of trials could have contradicted the claim.
-
-        Raises:
-            BudgetTypeError: as for `contradicts`.
-        """
-        bound, claimed = _compared((self.most_epsilon, self.most_rho, self.most_mu), claim, self.delta)
-        return bound > claimed
-
     def __str__(self) -> str:
         shown = (("epsilon", self.epsilon, self.most_epsilon), ("rho", self.rho, self.most_rho))
         bounds = [*shown, ("mu", self.mu, self.most_mu)]

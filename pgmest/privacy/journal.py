@@ -217,7 +217,7 @@ class Journal(OneProcess):
         if self._file.lines[0]["records"] != records:
             raise JournalError(
                 f"{self.path} has the answers of a run on other records: nothing was asked or paid now. Name another "
-                "file for these records, or give the table (and unit_key=, if there was one) of the run in the file. "
+                "file for these records, or give the table of the run in the file, encoded with its key if it had one. "
                 "This message depends on the records: it is for their owner only."
             )
 

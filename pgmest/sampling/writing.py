@@ -45,7 +45,6 @@ def write_samples(
     n: int | None,
     path: str | Path,
     *,
-    batch: int = BATCH,
     method: str = "round",
     seed: int | np.random.Generator | None = None,
 ) -> None:
@@ -58,7 +57,7 @@ def write_samples(
         model: the model to sample from.
         n: the number of records; None for the model's total, rounded.
         path: the file; its ending selects the format.
-        batch, method, seed: as in `Model.sample_batches`, whose errors may be raised as well.
+        method, seed: as in `Model.sample_batches`, whose errors may be raised as well.
 
     Raises:
         FileFormatError: the ending is unknown, or the file cannot be written.
@@ -68,7 +67,7 @@ def write_samples(
     from tqdm import tqdm
 
     size = default_records(model.total) if n is None else at_least("n", n, 0)
-    batches, domain, kind = model.sample_batches(size, batch, method, seed), model.domain, file_format(path)
+    batches, domain, kind = model.sample_batches(size, BATCH, method, seed), model.domain, file_format(path)
     if not domain:
         raise DataError("the domain has no attributes, so there are no columns to write; add one to the domain.")
     opened = _parquet_file if kind == ".parquet" else _csv_file

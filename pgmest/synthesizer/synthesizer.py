@@ -136,7 +136,6 @@ class Synthesizer:
         checkpoint: str | Path | None = None,
         ledger: str | Path | DatasetLedger | None = None,
         allow_draft: bool = False,
-        unit_key: bytes | None = None,
         time_limit: float | None = None,
         buy_share: float | None = None,
     ) -> Synthesizer:
@@ -165,8 +164,6 @@ class Synthesizer:
                 seed.
             allow_draft: whether to accept a schema that still says `drafted_from_private_data: true`, or has lines
                 marked as read from the private data. A release made with such a schema is not private.
-            unit_key: the `key` of `Schema.encode`, which decides which rows of a person are counted; by default random,
-                and kept beside a checkpoint.
             buy_share: the share of the budget that buys what the schema leaves open; 0.1 by default.
 
         Raises:
@@ -179,17 +176,17 @@ class Synthesizer:
         """
         known = as_schema(schema)
         check_public(known, allow_draft)
-        if unit_key is None and checkpoint is not None and (isinstance(known, LinkedSchema) or known.unit):
-            unit_key = journal_key(checkpoint)
+        keyed = checkpoint is not None and (isinstance(known, LinkedSchema) or known.unit)
+        key = journal_key(checkpoint) if keyed else None
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
         fit: TableFit | LinkedFit
         if isinstance(known, LinkedSchema):
             check_linked_options(self.matters, workload, buy_share)
             budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
             linked = linked_mechanism(self.mechanism, budget, self._parameters)
-            fit = LinkedFit.of(linked, known, table, seed, unit_key, options)
+            fit = LinkedFit.of(linked, known, table, seed, key, options)
         else:
-            further = {"seed": seed, "key": unit_key, "buy_share": buy_share, "options": options}
+            further = {"seed": seed, "key": key, "buy_share": buy_share, "options": options}
             fit = TableFit.of(self._configured(), known, table, workload, self.matters, **further)
         self._fit = fit
         self.result_, self.schema_, self.bought_ = fit.result, fit.schema, fit.bought

@@ -259,13 +259,14 @@ def test_a_file_that_is_not_of_the_format_is_named(tmp_path, text, problem):
     assert str(error.value) == f"{path}: {problem} {REMEDY}"
 
 
-def test_other_files_are_refused(tmp_path):
+def test_other_files_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "m.json"
     write(path, [], version=3)
     with pytest.raises(FileFormatError, match=r"version 3, this pgmest reads versions 1 to 2\. Upgrade pgmest\."):
         load_measurements(path, DOMAIN)
+    monkeypatch.setattr("pgmest.measurements.files.archive.MOST_BYTES", 10)
     with pytest.raises(FileFormatError, match=r"m.json: holds 67 bytes, more than the 10 bytes allowed"):
-        load_measurements(path, DOMAIN, max_bytes=10)
+        load_measurements(path, DOMAIN)
     for missing in ("gone.json", "gone.npz"):
         with pytest.raises(
             FileFormatError, match=f"{missing}: cannot be read: No such file or directory. Check the path."
@@ -285,7 +286,7 @@ def test_a_clique_too_large_to_estimate_is_refused_before_it_is_built(tmp_path):
         load_measurements(path, {"a": 100_000, "b": 100_000})
 
 
-def test_arrays_of_an_archive_are_checked_before_they_are_read(tmp_path):
+def test_arrays_of_an_archive_are_checked_before_they_are_read(tmp_path, monkeypatch):
     path = tmp_path / "m.npz"
 
     def load(values, **arrays):
@@ -312,8 +313,9 @@ def test_arrays_of_an_archive_are_checked_before_they_are_read(tmp_path):
     with pytest.raises(FileFormatError, match=r"not a measurement file \(names the array 'header'"):
         load_measurements(path, DOMAIN)
     load([entry], a=np.ones(2))
+    monkeypatch.setattr("pgmest.measurements.files.archive.MOST_BYTES", 100)
     with pytest.raises(FileFormatError, match=r"m.npz: holds .* bytes, more than the 100 bytes allowed"):
-        load_measurements(path, DOMAIN, max_bytes=100)
+        load_measurements(path, DOMAIN)
 
 
 def test_a_shape_larger_than_its_data_is_not_allocated(tmp_path):

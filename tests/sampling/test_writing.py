@@ -40,8 +40,9 @@ def test_a_wrong_number_of_records(model, n, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet", "X.CSV"])
-def test_a_file_holds_the_records_of_the_batches(model, name, tmp_path):
-    write_samples(model, 1_000, tmp_path / name, batch=300, seed=2)
+def test_a_file_holds_the_records_of_the_batches(model, name, tmp_path, monkeypatch):
+    monkeypatch.setattr("pgmest.sampling.writing.BATCH", 300)
+    write_samples(model, 1_000, tmp_path / name, seed=2)
     expected = Dataset.concat(model.sample_batches(1_000, 300, seed=2))
     assert Dataset.load(tmp_path / name, model.domain) == expected
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -75,10 +76,11 @@ def test_no_records_leave_the_names_of_the_columns(model, tmp_path):
     assert (table.num_rows, table.column_names) == (0, list(SIZES))
 
 
-def test_parquet_columns_have_the_type_of_their_codes(model, tmp_path):
+def test_parquet_columns_have_the_type_of_their_codes(model, tmp_path, monkeypatch):
     from pyarrow import parquet
 
-    write_samples(model, 10, tmp_path / "x.parquet", batch=4)
+    monkeypatch.setattr("pgmest.sampling.writing.BATCH", 4)
+    write_samples(model, 10, tmp_path / "x.parquet")
     file = parquet.ParquetFile(tmp_path / "x.parquet")
     assert [str(field.type) for field in file.schema_arrow] == ["uint8", "uint8", "uint16"]
     assert file.num_row_groups == 3
@@ -136,10 +138,11 @@ def test_progress_shows_on_a_terminal_only(model, tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("reader", ["pandas", "polars", "duckdb"])
-def test_other_readers_find_the_codes_in_parquet_files(model, tmp_path, reader):
+def test_other_readers_find_the_codes_in_parquet_files(model, tmp_path, reader, monkeypatch):
     """Codes are packed by an encoding that not every writer uses."""
     library, path = pytest.importorskip(reader), tmp_path / "x.parquet"
-    write_samples(model, 1000, path, seed=0, batch=300)
+    monkeypatch.setattr("pgmest.sampling.writing.BATCH", 300)
+    write_samples(model, 1000, path, seed=0)
     read = library.from_parquet(str(path)).df() if reader == "duckdb" else library.read_parquet(path)
     expected = Dataset.concat(model.sample_batches(1000, seed=0, batch=300))
     for name in model.domain:

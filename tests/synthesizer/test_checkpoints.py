@@ -63,5 +63,6 @@ def test_rows_of_a_unit_that_count_are_the_same_when_a_run_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         synthesizer.fit(people(), SCHEMAS["unit"], progress=stop, **options)
     synthesizer.fit(people(), SCHEMAS["unit"], progress=False, **options)
-    with pytest.raises(JournalError, match="unit_key="):
-        synthesizer.fit(people(), SCHEMAS["unit"], progress=False, unit_key=bytes(16), **options)
+    schema = pg.Schema.from_dict(SCHEMAS["unit"])
+    with pytest.raises(JournalError, match="encoded with its key"):
+        synthesizer.fit(schema.encode(people(), key=bytes(16)), schema, progress=False, **options)

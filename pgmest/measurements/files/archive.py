@@ -29,18 +29,31 @@ DAMAGE = (
 ARCHIVE_REMEDY = "Write the file again with save_measurements."
 
 
+MOST_BYTES = 2**30
+"""The largest file that is read, in bytes; of an npz file without compression."""
+
+
+def check_size(path: Path, size: int) -> None:
+    """Raise FileFormatError if a file has more than `MOST_BYTES`."""
+    if size > MOST_BYTES:
+        raise FileFormatError.of(
+            path,
+            f"holds {memory_text(size)}, more than the {memory_text(MOST_BYTES)} allowed.",
+            "Divide the measurements among several files.",
+        )
+
+
 class Archive:
     """The members of an npz file. Each can be read once, so that a file cannot name one large array many times.
 
     Args:
         path: the path of the file.
-        max_bytes: the largest total size of the members, uncompressed, in bytes.
 
     Raises:
-        FileFormatError: the file is not an npz file, or larger than `max_bytes`.
+        FileFormatError: the file is not an npz file, or larger than `MOST_BYTES`.
     """
 
-    def __init__(self, path: Path, max_bytes: int):
+    def __init__(self, path: Path):
         self.path = path
         try:
             self._file = zipfile.ZipFile(path)
@@ -50,13 +63,11 @@ class Archive:
             raise FileFormatError.of(path, f"not an npz file, or truncated ({error}).", ARCHIVE_REMEDY) from None
         self._members = {info.filename.removesuffix(".npy"): info for info in self._file.infolist()}
         size = sum(info.file_size for info in self._members.values())
-        if size > max_bytes:
+        try:
+            check_size(path, size)
+        except FileFormatError:
             self.close()
-            raise FileFormatError.of(
-                path,
-                f"holds {memory_text(size)}, more than the {memory_text(max_bytes)} allowed.",
-                "If you trust the file, pass a larger max_bytes=.",
-            )
+            raise
 
     def take(self, name: str) -> np.ndarray:
         """Read and remove the array `name`.

@@ -11,8 +11,8 @@ import numpy as np
 
 from pgmest._base.files import read_text
 from pgmest._base.memory import LARGEST_TABLE
-from pgmest.errors import MOST_AXES, FileFormatError, PgmestError, listed, memory_text
-from pgmest.measurements.files.archive import Archive
+from pgmest.errors import MOST_AXES, FileFormatError, PgmestError, listed
+from pgmest.measurements.files.archive import Archive, check_size
 from pgmest.measurements.files.query_format import decode_query
 from pgmest.measurements.files.write import FORMAT, VERSION, file_kind
 from pgmest.measurements.measurement import LinearMeasurement
@@ -32,15 +32,12 @@ EXACT_KINDS: dict[str, tuple[str, ...]] = {
 comment."""
 
 
-def load_measurements(
-    path: str | Path, domain: Domain | Mapping[str, int], max_bytes: int = 2**30
-) -> list[LinearMeasurement]:
+def load_measurements(path: str | Path, domain: Domain | Mapping[str, int]) -> list[LinearMeasurement]:
     """Read the measurements of a JSON or npz file, and check them against the domain.
 
     Args:
         path: the path of the file, which ends in .json or .npz.
         domain: the domain of the measurements.
-        max_bytes: the largest accepted size of the file in bytes (for npz, uncompressed).
 
     Raises:
         FileFormatError: the file cannot be read, has another format, or contains an invalid measurement. The message
@@ -48,26 +45,21 @@ def load_measurements(
     """
     path, domain = Path(path), as_domain(domain)
     if file_kind(path) == ".json":
-        return _decode_all(path, _parse(path, _read_json(path, max_bytes)), domain, _refuse_arrays)
-    archive = Archive(path, max_bytes)
+        return _decode_all(path, _parse(path, _read_json(path)), domain, _refuse_arrays)
+    archive = Archive(path)
     try:
         return _decode_all(path, _parse(path, _header(archive)), domain, archive.take)
     finally:
         archive.close()
 
 
-def _read_json(path: Path, max_bytes: int) -> str:
+def _read_json(path: Path) -> str:
     """Return the text of the file after checking its size."""
     try:
         size = path.stat().st_size
     except OSError as error:
         raise FileFormatError.of(path, f"cannot be read: {error.strerror}.", "Check the path.") from None
-    if size > max_bytes:
-        raise FileFormatError.of(
-            path,
-            f"holds {memory_text(size)}, more than the {memory_text(max_bytes)} allowed.",
-            "If you trust the file, pass a larger max_bytes=.",
-        )
+    check_size(path, size)
     return read_text(path)
 
 
