@@ -172,11 +172,6 @@ class JunctionTree:
         return max(map(len, self.cliques)) - 1
 
     @property
-    def largest_clique(self) -> Clique:
-        """The clique with the most cells."""
-        return self.cliques[self.sizes.index(max(self.sizes))]
-
-    @property
     def megabytes(self) -> float:
         """The memory of one set of tables, 8 bytes a cell and 10^6 bytes a megabyte; inf beyond floating point."""
         return math.inf if self.total_cells > 10**300 else self.total_cells * 8 / 1e6

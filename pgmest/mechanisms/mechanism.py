@@ -135,7 +135,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Any:
-        """Ask the curator, and return a model (`ModelLike`), or an `Outcome` with details.
+        """Ask the curator, and return a model, which projects and samples, or an `Outcome` with details.
 
         The only source of randomness must be `rng`, so that a run can be repeated from a checkpoint.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism
     from pgmest.models.intervals import Interval
     from pgmest.models.uncertainty import Uncertainty
-
-
-class ModelLike(Protocol):
-    """The model of a mechanism: a `Model`, or any object with marginals in counts and with records."""
-
-    def project(self, attributes: Any, /) -> Factor:
-        """Return the marginal of these attributes, in counts."""
-        ...
-
-    def sample(self, n: int | None = None, *, seed: int | np.random.Generator | None = None) -> Dataset:
-        """Return synthetic records; by default as many as the estimated total."""
-        ...
 
 
 @dataclass(frozen=True)

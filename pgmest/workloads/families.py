@@ -134,16 +134,6 @@ def prefixes(
     return Workload(tuple(Item(clique, query(clique)) for clique in map(known.clique, cliques)))
 
 
-def extended_triples(
-    domain: Domain | Mapping[str, int],
-    numeric: Iterable[str],
-    count: int = 15,
-    seed: int | np.random.Generator | None = None,
-) -> Workload:
-    """Return the extended workload of PGM section 5.1: random triples, with prefix sums on the numeric attributes."""
-    return prefixes(domain, random_triples(domain, count, seed).cliques, numeric)
-
-
 def ranges(domain: Domain | Mapping[str, int], attributes: Iterable[Iterable[str] | str]) -> Workload:
     """Return the workload of all ranges of consecutive codes of each attribute, or of all boxes of each tuple.
 

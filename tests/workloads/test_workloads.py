@@ -108,7 +108,7 @@ def test_families():
     triples = W.random_triples(DOMAIN, 3, seed=0)
     assert len(set(triples.cliques)) == 3
     assert triples.cliques == W.random_triples(DOMAIN, 3, seed=0).cliques
-    extended = W.extended_triples(DOMAIN, ["age"], 3, seed=0)
+    extended = W.prefixes(DOMAIN, triples.cliques, ["age"])
     assert extended.cliques == triples.cliques
     assert [item.query is None for item in extended] == ["age" not in clique for clique in triples.cliques]
     np.testing.assert_array_equal(

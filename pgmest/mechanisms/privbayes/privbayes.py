@@ -15,7 +15,6 @@ from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
-    COUNT,
     COUNT_SHARE,
     ESTIMATOR,
     MEGABYTES,
@@ -37,6 +36,9 @@ from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 from pgmest.workloads import Workload
+
+MOST_CANDIDATES = 2000
+"""The most candidate families in a round; a larger set is sampled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,6 @@ class PrivBayes(Mechanism):
         structure_share: the share of the budget that selects the network (beta of the paper).
         score: "I", "F" (binary domains) or "R" (`pgmest.mechanisms.privbayes.parent_scores`); "auto" is F where all
             attributes are binary, else R.
-        max_candidates: the most candidate families in a round; a larger set is sampled.
         max_megabytes: the largest junction tree, 8 bytes a cell. Parents are removed from a network with a larger one
             before it is measured.
 
@@ -82,7 +83,6 @@ class PrivBayes(Mechanism):
     theta: float = parameter(4.0, POSITIVE)
     structure_share: float = parameter(0.3, SHARE)
     score: str = parameter("auto", choice(("auto", *SCORES)))
-    max_candidates: int = parameter(2000, COUNT)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
@@ -133,7 +133,7 @@ class PrivBayes(Mechanism):
         self, domain: Domain, inside: list[str], rest: list[str], max_cells: float, rng: np.random.Generator
     ) -> list[Family]:
         """Return the families of an attribute of `rest` with a maximal parent set of `inside`."""
-        limit = max(1, self.max_candidates // len(rest))
+        limit = max(1, MOST_CANDIDATES // len(rest))
         by_size = {
             size: maximal_parent_sets(domain, inside, max_cells / size, limit, rng)
             for size in dict.fromkeys(domain[name] for name in rest)

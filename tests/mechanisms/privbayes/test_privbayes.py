@@ -218,7 +218,6 @@ def test_seeds_repeat_and_attributes_need_no_company():
         ({"theta": 0.0}, "theta=0.0 is not valid"),
         ({"structure_share": 1.0}, r"structure_share=1\.0 is not valid"),
         ({"score": "Q"}, "score='Q' is not valid"),
-        ({"max_candidates": 0}, "max_candidates=0 is not valid"),
         ({"max_megabytes": 0}, "max_megabytes=0 is not valid"),
     ],
 )
