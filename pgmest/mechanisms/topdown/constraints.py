@@ -6,11 +6,9 @@ ends. These implied constraints are held from the root down, so that children ca
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -192,29 +190,28 @@ def _collect(
     if measurement.low is None or measurement.high is None:
         raise ArgumentError(f"{measurement!r} has noise: give exact answers or bounds as invariants=.")
     measurement.check(domain)
-    rows, by_area, ends = _products(measurement, spine, domain, detail)
-    levels, areas = _areas(spine, by_area, measurement)
-    for level in np.unique(levels):
-        chosen, one = levels == level, collected[level]
-        for place, row in enumerate(rows):
-            low, high = np.full(one.areas, -np.inf), np.full(one.areas, np.inf)
-            np.maximum.at(low, areas[chosen], ends[0][chosen, place])
-            np.minimum.at(high, areas[chosen], ends[1][chosen, place])
-            one.add(row, low, high)
+    for rows, by_area, low, high in _products(measurement, spine, domain, detail):
+        levels, areas = _areas(spine, by_area, measurement)
+        for level in np.unique(levels):
+            chosen, one = levels == level, collected[level]
+            for place, row in enumerate(rows):
+                ends = np.full(one.areas, -np.inf), np.full(one.areas, np.inf)
+                np.maximum.at(ends[0], areas[chosen], low[chosen, place])
+                np.minimum.at(ends[1], areas[chosen], high[chosen, place])
+                one.add(row, *ends)
 
 
-def _products(
-    measurement: LinearMeasurement, spine: Spine, domain: Domain, detail: Domain
-) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Return the queries of a measurement as products of queries on detail cells and of sums of areas.
+Product = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Rows on detail cells, shape (queries, cells); rows on the values of the attribute of areas, shape (sums, values); and
+the low and the high ends of the answers to their products, shape (sums, queries), infinite without one."""
 
-    Returns:
-        the rows on detail cells, shape (queries, cells); the rows on the values of the attribute of areas, shape (sums,
-        values); and the ends of the answers, shape (sums, queries), infinite without one.
-    """
-    query: Any = measurement.query
+
+def _products(measurement: LinearMeasurement, spine: Spine, domain: Domain, detail: Domain) -> Iterator[Product]:
+    """Yield the queries of a measurement as products of queries on detail cells and of sums of areas."""
+    query, low, high = _of_cells(measurement)
     if query is not None and not isinstance(query, Kron):
-        return _products_of_matrix(measurement, spine, domain, detail)
+        yield from _products_of_matrix(measurement, query, spine, domain, detail)
+        return
     clique = measurement.clique
     factors = {name: np.eye(domain[name]) for name in clique}
     if query is not None:
@@ -224,59 +221,49 @@ def _products(
     own = [factors[name] if name in factors else np.ones((1, size)) for name, size in detail.items()]
     by_area = factors.get(spine.attribute, np.ones((1, domain[spine.attribute])))
     shape, count = [len(factors[name]) for name in given], len(by_area)
-    assert measurement.low is not None
-    assert measurement.high is not None
-    low, high = (end.reshape(shape).transpose(axes).reshape(count, -1) for end in (measurement.low, measurement.high))
-    return reduce(np.kron, own, np.ones((1, 1))), by_area, (low, high)
+    low, high = (end.reshape(shape).transpose(axes).reshape(count, -1) for end in (low, high))
+    yield reduce(np.kron, own, np.ones((1, 1))), by_area, low, high
+
+
+def _of_cells(measurement: LinearMeasurement) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return query and ends of a measurement; where each row reads one cell, as in `at_most`, those of the table."""
+    query: Any = measurement.query
+    ends = np.array([measurement.low, measurement.high])
+    if query is None or isinstance(query, Kron):
+        return query, *ends
+    entries: Any = csr_array(query.values if isinstance(query, SparseQuery) else query.matrix(), copy=True)
+    entries.eliminate_zeros()
+    if (np.diff(entries.indptr) != 1).any():
+        return entries, *ends
+    ends = np.sort(ends / entries.data, axis=0)
+    low, high = np.full(query.cells, -np.inf), np.full(query.cells, np.inf)
+    np.maximum.at(low, entries.indices, ends[0])
+    np.minimum.at(high, entries.indices, ends[1])
+    return None, low, high
 
 
 def _products_of_matrix(
-    measurement: LinearMeasurement, spine: Spine, domain: Domain, detail: Domain
-) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Return the products of a matrix over all cells of a clique, each row of which must be one; see `_products`.
+    measurement: LinearMeasurement, entries: Any, spine: Spine, domain: Domain, detail: Domain
+) -> Iterator[Product]:
+    """Yield the product that each row of a matrix over all cells of a clique must be.
 
     Raises:
         QueryError: a row asks different queries in different areas.
     """
-    query: Any = measurement.query
-    entries: Any = csr_array(query.values if isinstance(query, SparseQuery) else query.matrix(), copy=True)
-    entries.eliminate_zeros()
-    codes = np.indices(domain.project(measurement.clique).shape).reshape(len(measurement.clique), entries.shape[1])
-    of = dict(zip(measurement.clique, codes, strict=True))
-    names, values = detail.ordered(measurement.clique), domain[spine.attribute]
-    shape, unknown = detail.project(names).shape, np.zeros(entries.shape[1], dtype=np.int64)
-    cells = np.ravel_multi_index([of[name] for name in names], shape) if names else unknown
-    area = of.get(spine.attribute, unknown)
-    queries: dict[bytes, int] = {}
-    sums: dict[bytes, int] = {}
-    places = []
-    for start, end in pairwise(entries.indptr):
-        columns = entries.indices[start:end]
-        row = np.zeros(math.prod(shape))
-        members = np.unique(area[columns])
-        first = area[columns] == members[:1] if members.size else np.zeros(0, dtype=bool)
-        row[cells[columns][first]] = entries.data[start:end][first]
-        asked = row[cells[columns]] == entries.data[start:end]
-        if not asked.all() or len(columns) != np.count_nonzero(row) * len(members):
+    names, clique = (spine.attribute, *detail), measurement.clique
+    order = [clique.index(name) for name in names if name in clique]
+    absent = tuple(axis for axis, name in enumerate(names) if name not in clique)
+    for place, ends in enumerate(np.array([measurement.low, measurement.high]).T):
+        table = entries[[place]].toarray().reshape(domain.project(clique).shape).transpose(order)
+        table = np.broadcast_to(np.expand_dims(table, absent), domain.project(names).shape)
+        table = table.reshape(domain[spine.attribute], -1)
+        asked = table.any(axis=1)
+        row = table[asked.argmax()]
+        if not np.array_equal(table, np.outer(asked, row)):
             raise QueryError(
                 f"{measurement!r} asks different queries in different areas: give one measurement for each of them."
             )
-        if spine.attribute not in of or not members.size:
-            members = np.arange(values)
-        places.append((sums.setdefault(members.tobytes(), len(sums)), queries.setdefault(row.tobytes(), len(queries))))
-    low, high = np.full((len(sums), len(queries)), -np.inf), np.full((len(sums), len(queries)), np.inf)
-    at = tuple(np.array(places, dtype=np.int64).T)
-    assert measurement.low is not None
-    assert measurement.high is not None
-    np.maximum.at(low, at, measurement.low)
-    np.minimum.at(high, at, measurement.high)
-    patterns = np.stack([np.frombuffer(key) for key in queries]).reshape(len(queries), *shape)
-    absent = tuple(axis + 1 for axis, name in enumerate(detail) if name not in names)
-    rows = np.broadcast_to(np.expand_dims(patterns, absent), (len(queries), *detail.shape)).reshape(len(queries), -1)
-    by_area = np.zeros((len(sums), values))
-    for place, key in enumerate(sums):
-        by_area[place, np.frombuffer(key, dtype=np.int64)] = 1.0
-    return rows, by_area, (low, high)
+        yield row[None], (asked | ~asked.any())[None].astype(np.float64), ends[:1, None], ends[1:, None]
 
 
 def _areas(spine: Spine, by_area: np.ndarray, measurement: LinearMeasurement) -> tuple[np.ndarray, np.ndarray]:
