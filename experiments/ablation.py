@@ -65,7 +65,6 @@ def _empty(*_: Any, **__: Any) -> dict[str, Any]:
 
 STAGES: dict[str, Stage] = {
     "order_choice": Stage(150, ("trees", "random trees"), {f"{LAMP}.scored_rounds.comparable": _empty}),
-    "least part of the coarsest level": Stage(12, ("trees",), {f"{LAMP}.tree_counts.COARSEST": 0.0}),
     "pairs at levels": Stage(45, ("trees", "random trees"), {f"{LAMP}.workload_demand._pairs_at_levels": lambda _: ()}),
     "tree_counts, siblings": Stage(
         15,
@@ -89,7 +88,6 @@ STAGES: dict[str, Stage] = {
             )
         },
     ),
-    "tree_counts, parts of least error": Stage(30, ("trees",), {f"{LAMP}.tree_counts.PART_ROUNDS": 0}),
     "small_budgets": Stage(140, ("strongest",), {f"{LAMP}.rounds.is_small": lambda *_: False}),
     "small_budgets, one-way marginals again": Stage(15, ("strongest",), {f"{LAMP}.rounds.AGAIN": 1e-9}),
     "small_budgets, weight of dependence": Stage(15, ("strongest",), {f"{LAMP}.rounds.DEPENDENCE_WEIGHT": 0.0}),

@@ -16,17 +16,13 @@ from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.candidates import memberships
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate, estimated_risk, mixture_weights
-from pgmest.mechanisms.lamp.workload_demand import COARSER
 from pgmest.synthesis.consistency import norm_sub
 
 ROUNDS, ATOMS = 50, 80
 """The numbers of iterations and of atoms for the distribution of shares."""
-COARSEST = 0.25
-"""The least part of an attribute's share for the coarsest level times the number of coarser levels, if precision is
-proportional to the share. The few large counts of that level are read first. A quarter leaves two thirds of their error
-and raises those of all other tables by about 1 % (`experiments.hierarchies`)."""
-PART_ROUNDS, LEAST_PART = 100, 1e-3
-"""The number of iterations for the parts of levels, and the smallest part, relative to their sum."""
+PURE_PART = 1e-3
+"""The part of an attribute's share for each coarser level under pure differential privacy, where half of a share has
+four times the variance."""
 LEAST_RATIO = 1e-2
 """The smallest positive ratio of a count to its even share of its branch in the distribution of shares."""
 LEAST_SHARE = 1e-6
@@ -51,43 +47,15 @@ def measured_levels(levels: Sequence[np.ndarray], codes: int) -> list[np.ndarray
 
 
 def level_parts(levels: Sequence[np.ndarray], power: float) -> np.ndarray:
-    r"""Return the parts of a share for each level of a tree that minimize the errors of the estimates at all levels.
-
-    The estimates are those of least squares from all levels, so that codes lose little by counts of branches. In a tree
-    whose groups of a level have equal numbers of codes, the l1 error of level j is proportional to
-    $n_j \sqrt{m_j / n_j \sum_{l \le j} (n_l - n_{l-1}) / \sum_{k \ge l} m_k s_k}$: level l has $n_l$ groups of
-    $m_l$ codes, $n_l - n_{l-1}$ differences inside the groups before, and counts of precision $s_l$. The minimum is
-    found by multiplication with powers of the gradient. The coarsest level has at least a part of
-    `COARSEST` over the number of coarser levels.
+    """Return the parts of a share for each level of a tree, the codes last; they are equal for zCDP.
 
     Args:
         levels: The branch of each code at each level, from the coarsest, the codes last.
         power: The power of the share to which precision is proportional.
     """
-    groups = np.array([float(labels.max()) + 1 for labels in levels])
-    least = COARSEST / max(len(groups) - 1, 1) if power == 1 else 0.0
-    weights = np.r_[np.full(len(groups) - 1, COARSER / max(len(groups) - 1, 1)), 1.0]
-    codes_each = len(levels[-1]) / groups
-    free, parts = np.maximum(np.diff(groups, prepend=1.0), 1e-9), np.ones(len(groups))
-    for _ in range(PART_ROUNDS):
-        parts = _with_coarsest(parts / parts.sum(), least)
-        known = _from_here(codes_each * parts**power)
-        steepness = weights * codes_each / np.sqrt(codes_each / groups * np.cumsum(free / known))
-        gradient = codes_each * power * parts ** (power - 1) * np.cumsum(_from_here(steepness) * free / known**2)
-        parts = np.maximum(parts * np.sqrt(gradient / gradient.max()), LEAST_PART)
-    return _with_coarsest(parts / parts.sum(), least)
-
-
-def _with_coarsest(parts: np.ndarray, least: float) -> np.ndarray:
-    """Return the parts with at least a given part for the coarsest level; the others keep their proportions."""
-    if len(parts) == 1 or parts[0] >= least:
-        return parts
-    return np.r_[least, parts[1:] * ((1 - least) / parts[1:].sum())]
-
-
-def _from_here(values: np.ndarray) -> np.ndarray:
-    """Return the sum of the values at each place and all later ones."""
-    return np.cumsum(values[::-1])[::-1]
+    coarser = len(levels) - 1
+    part = 1 / len(levels) if power == 1 else PURE_PART
+    return np.r_[np.full(coarser, part), 1 - coarser * part]
 
 
 def share_with_levels(levels: Sequence[np.ndarray], power: float) -> float:

@@ -22,8 +22,6 @@ MOST_WAYS = 3
 """The largest number of attributes of a measured interaction."""
 MOST_ROWS = 64
 """The largest number of rows of a matrix; if there are more, a sample represents them."""
-COARSER = 1.0
-"""The weight of the errors of all coarser levels together, relative to those of codes, where a share is divided."""
 AT_LEVELS = 0.5
 """The weight of all coarser levels of a pair together, relative to that of the pair at its codes, in the choice of the
 groups over which the pair is measured."""
