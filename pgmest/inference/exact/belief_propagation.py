@@ -1,7 +1,7 @@
 """MARGINAL-ORACLE: the marginals of the log-linear model with given potentials (PGM section 3.2).
 
-`ExactOracle` runs belief propagation on a compiled plan (propagation_plan.py). The tests compare it with the same plan
-in plain NumPy (tests/inference/reference_oracle.py) and with the full joint table (brute_force_oracle.py there).
+`ExactOracle` runs belief propagation on a compiled plan (propagation_plan.py). The tests compare it with the algorithm
+in plain NumPy (inference/reference.py) and with the full joint table.
 """
 
 from __future__ import annotations
