@@ -532,7 +532,7 @@ class TestOtherClothes:
         assert "is to be bought first" in failure(["check", table, schema], capsys)
         assert main(["plan", schema, *budget[:6], "--records-expected", "1500", "--quick"]) == 0
         assert main(["info", schema]) == 0
-        assert "alter: min and max, not bought yet" in capsys.readouterr().out
+        assert "alter: bounds, not bought yet" in capsys.readouterr().out
 
     def test_an_empty_table_is_refused_before_anything_is_paid(self, semicolons, capsys):
         (semicolons / "e.yaml").write_text("columns:\n  alter: {type: integer, min: 0, max: 99}\n", encoding="utf-8")
