@@ -176,8 +176,9 @@ class Synthesizer:
         """
         known = as_schema(schema)
         check_public(known, allow_draft)
-        keyed = checkpoint is not None and (isinstance(known, LinkedSchema) or known.unit)
-        key = journal_key(checkpoint) if keyed else None
+        key = None
+        if checkpoint is not None and (isinstance(known, LinkedSchema) or known.unit):
+            key = journal_key(checkpoint)
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
         fit: TableFit | LinkedFit
         if isinstance(known, LinkedSchema):

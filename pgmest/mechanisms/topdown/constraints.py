@@ -263,7 +263,7 @@ def _products_of_matrix(
             raise QueryError(
                 f"{measurement!r} asks different queries in different areas: give one measurement for each of them."
             )
-        yield row[None], (asked | ~asked.any())[None].astype(np.float64), ends[:1, None], ends[1:, None]
+        yield row[None], np.where(asked.any(), asked, True)[None].astype(np.float64), ends[:1, None], ends[1:, None]
 
 
 def _areas(spine: Spine, by_area: np.ndarray, measurement: LinearMeasurement) -> tuple[np.ndarray, np.ndarray]:
