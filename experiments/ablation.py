@@ -64,7 +64,6 @@ def _empty(*_: Any, **__: Any) -> dict[str, Any]:
 
 
 STAGES: dict[str, Stage] = {
-    "order_choice": Stage(150, ("trees", "random trees"), {f"{LAMP}.scored_rounds.comparable": _empty}),
     "pairs at levels": Stage(45, ("trees", "random trees"), {f"{LAMP}.workload_demand._pairs_at_levels": lambda _: ()}),
     "tree_counts, siblings": Stage(
         15,
@@ -74,9 +73,6 @@ STAGES: dict[str, Stage] = {
                 values, answers.variance**0.5, np.full(len(values), answers.total / len(values))
             )
         },
-    ),
-    "tree_counts, the other order": Stage(
-        20, ("trees", "random trees"), {f"{LAMP}.tree_order.TreeOrder.other_orders": {}}
     ),
     "tree_counts, even branches": Stage(
         40,

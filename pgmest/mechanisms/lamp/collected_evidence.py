@@ -27,8 +27,7 @@ def evidence_of(
     total, _ = total_of(curator)
     ordered = isinstance(curator, OrderedCurator)
     answers = [*known_tables(curator), *(curator.known_branches if ordered else ()), *curator.measurements]
-    orders = curator.order.other_orders if ordered else None
-    return Evidence.of(answers, curator.domain, total, public, public_pairs, possible, orders)
+    return Evidence.of(answers, curator.domain, total, public, public_pairs, possible)
 
 
 def total_of(curator: Curator) -> tuple[float, float]:

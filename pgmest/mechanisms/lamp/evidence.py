@@ -36,7 +36,6 @@ class Evidence(OneWayEvidence):
         public: PublicTables | None = None,
         public_pairs: Iterable[Clique] = (),
         possible: PossibleCells | None = None,
-        other_orders: Mapping[str, np.ndarray] | None = None,
     ) -> Evidence:
         """Combine measurements of one-way marginals, pairs and triples, all by `grouping_query`.
 
@@ -47,7 +46,6 @@ class Evidence(OneWayEvidence):
             public: A public table. Noisy tables are shrunk towards its tables if this lowers their estimated risk.
             public_pairs: The pairs that have the dependence of the public table if they are not measured.
             possible: The structural zeros.
-            other_orders: For some attributes, the places of the codes in another order that may tell their counts.
         """
         noisy: dict[str, tuple[np.ndarray, float]] = {}
         ranges: dict[str, tuple[RangeAnswers, ...]] = {}
@@ -63,7 +61,7 @@ class Evidence(OneWayEvidence):
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
         together = [answer for known in answers.values() for answer in known]
         count, chosen = max(float(total), 1.0), frozenset(public_pairs)
-        measured = cls(domain, count, noisy, (), ranges, public, chosen, {}, possible, other_orders or {})
+        measured = cls(domain, count, noisy, (), ranges, public, chosen, {}, possible)
         together += [measured.public_answer(pair) for pair in measured.public_pairs if pair not in answers]
         together.sort(
             key=lambda answer: (len(answer.clique), answer.public, domain.axes(answer.clique) if answer.public else ())

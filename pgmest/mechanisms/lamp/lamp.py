@@ -104,8 +104,6 @@ class LAMP(Mechanism):
     straddle branches; the counts of all levels are measured together, and those of the codes of a branch are shrunk
     towards each other where that lowers the estimated risk (`tree_counts`). `Result.details["not_distinguished"]` lists
     the branches whose codes differ by no more than noise explains: their codes have even shares, or those of `prior`.
-    If the list has another order than the tree, the first scores decide over whose groups pairs are measured
-    (`order_choice`), so that a tree that says nothing about the other attributes does little harm.
 
     Without a workload all pairs matter equally. A tree then changes no weights: coarser levels only decide over which
     groups a pair is measured, and all measurements together pay for the counts of branches. Triples at coarse levels,
@@ -203,7 +201,7 @@ class LAMP(Mechanism):
         """Return the model of what was measured before an interruption."""
         if not curator.measurements and not curator.invariants:
             return None
-        order = TreeOrder.of(curator.domain).measured(curator.measurements)
+        order = TreeOrder.of(curator.domain)
         seen = order.curator(curator)
         possible = PossibleCells.of(seen.domain, seen.structural_zeros, self.max_megabytes)
         public = order.tables(PublicTables.of(self.prior, curator.domain))

@@ -34,7 +34,6 @@ class OneWayEvidence:
         public_pairs: The pairs that scores found closer to the public table than to independence.
         predictions: For some measured pairs, the table that other answers predict, over all codes; see `cross_fitted`.
         possible: The structural zeros, if there are any.
-        other_orders: For some attributes, the places of the codes in another order that may tell their counts.
     """
 
     domain: Domain
@@ -46,7 +45,6 @@ class OneWayEvidence:
     public_pairs: frozenset[Clique] = frozenset()
     predictions: Mapping[Clique, np.ndarray] = field(default_factory=dict)
     possible: PossibleCells | None = None
-    other_orders: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def _with_ranges(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -107,8 +105,8 @@ class OneWayEvidence:
             if levels := branches(self.domain, name):
                 values, stddev = self._merged(name)
                 public = None if self.public is None else self.public.one_way(name, self.total)
-                groups, order = self.ranges.get(name, ()), self.other_orders.get(name)
-                found[name] = TreeAnswers(values, stddev**2, groups, levels, self.total, public, order)
+                groups = self.ranges.get(name, ())
+                found[name] = TreeAnswers(values, stddev**2, groups, levels, self.total, public)
         return found
 
     def distinguished(self) -> dict[str, np.ndarray]:

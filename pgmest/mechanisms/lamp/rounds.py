@@ -158,10 +158,7 @@ class Rounds(ScoredRounds):
         """Score, allocate and measure."""
         last = number == self.mechanism.rounds
         self._update_sensitivity()
-        curator = self.curator
         self._score(triples=last)
-        if self.curator is not curator:  # codes have another order now
-            self._update_sensitivity()
         later = self._score_share * (self.mechanism.rounds + bool(self.demand.triples) - number)
         left = max(0.0, self.curator.remaining / self.curator.budget - (0.0 if last else later))
         if left < LEAST_SHARE:

@@ -19,7 +19,6 @@ from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
 from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal
-from pgmest.mechanisms.lamp.order_choice import comparable, with_the_better_order
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scorer import ScoreHistory, Scorer
@@ -142,11 +141,7 @@ class ScoredRounds:
         else:
             if self.small_budget and not (triples and self.demand.triples):
                 scorer, expected = self._screened(scorer, expected)
-            compared = set() if triples and self.demand.triples else comparable(self)
-            if compared:
-                found = with_the_better_order(self, scorer, expected, compared)
-            else:
-                found = scorer.found([expected])[0].dependence
+            found = scorer.found([expected])[0].dependence
         self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
             expected = self._expected_triples(self._triple_candidates(), expected)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
+from itertools import combinations
 
 import numpy as np
 
@@ -52,10 +52,6 @@ class ScoreHistory:
             noisy, stddev = before + share * (noisy - before), math.sqrt(share) * stddev
         self.found[key] = question.expected.astype(np.float32), noisy, stddev
         return noisy, stddev
-
-    def forget(self, names: Collection[str]) -> None:
-        """Drop the scores of marginals of some attributes, whose codes have another order from now on."""
-        self.found = {key: entry for key, entry in self.found.items() if not set(names).intersection(key[0])}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +109,6 @@ class Scorer:
         self,
         asked: Sequence[dict[Clique, np.ndarray]],
         pairs: Mapping[Clique, Dependence] = NO_PAIRS,
-        beside: tuple[Scorer, dict[Clique, np.ndarray]] | None = None,
     ) -> list[Scores]:
         """Return the scores of marginals, all released at once.
 
@@ -124,31 +119,24 @@ class Scorer:
         Args:
             asked: One or several sets of marginals with their expected counts over codes.
             pairs: The dependence of the pairs inside the marginals from the same model, if these are triples.
-            beside: Marginals that are scored over coarse groups only, in another order of the codes, and the scorer of
-                this order. Their scores come last.
         """
-        owners = [(self, expected, finest) for expected in asked for finest in (False, True)]
-        owners += [] if beside is None else [(*beside, False), (beside[0], {}, True)]
-        batches = [scorer._over(expected, finest) for scorer, expected, finest in owners]
-        by_batch = [
-            [GroupedDistance(clique, groups, summed(expected[clique], groups)) for clique, groups in batch]
-            for (_, expected, _), batch in zip(owners, batches, strict=True)
+        sets = [(expected, finest) for expected in asked for finest in (False, True)]
+        batches = [self._over(expected, finest) for expected, finest in sets]
+        questions = [
+            GroupedDistance(clique, groups, summed(expected[clique], groups))
+            for (expected, _), batch in zip(sets, batches, strict=True)
+            for clique, groups in batch
         ]
-        first, later = (list(chain(*parts)) for parts in (by_batch[: 2 * len(asked)], by_batch[2 * len(asked) :]))
-        others, questions = None if beside is None else (beside[0].curator, later), [*first, *later]
-        released = noisy_distances(self.curator, first, self.spend, others)
+        released = noisy_distances(self.curator, questions, self.spend)
         stddev = scores_stddev(len(questions), self.spend, self.curator.neighbors)
         scores = np.array([released, np.full(len(questions), stddev)])
         if len(asked) == 1:
-            known = [self.history.with_earlier(*each) for each in zip(first, *scores[:, : len(first)], strict=True)]
-            scores[:, : len(first)] = np.reshape(known, (-1, 2)).T
+            known = [self.history.with_earlier(*each) for each in zip(questions, *scores, strict=True)]
+            scores = np.reshape(known, (-1, 2)).T
         chances = [MEAN_ABSOLUTE * float(sampling_spread(question.expected).sum()) for question in questions]
         ends = np.cumsum([len(batch) for batch in batches])[:-1]
         split = np.split(np.vstack([scores, chances]), ends, axis=1)
-        seen = [
-            scorer._beyond(batch, each[0], each[1], each[2], pairs) if batch else {}
-            for (scorer, _, _), batch, each in zip(owners, batches, split, strict=True)
-        ]
+        seen = [self._beyond(batch, *each, pairs) if batch else {} for batch, each in zip(batches, split, strict=True)]
         noisy = [_by_clique(*each) for each in zip(batches, np.split(released, ends), strict=True)]
         return [
             Scores(

@@ -31,10 +31,7 @@ def scores_stddev(count: int, spend: Budget, neighbors: Neighbors) -> float:
 
 
 def noisy_distances(
-    curator: Curator | OrderedCurator,
-    questions: Sequence[GroupedDistance],
-    spend: Budget,
-    beside: tuple[Curator | OrderedCurator, Sequence[GroupedDistance]] | None = None,
+    curator: Curator | OrderedCurator, questions: Sequence[GroupedDistance], spend: Budget
 ) -> np.ndarray:
     """Release the distance of each question's counts from the expected ones, in counts, with noise.
 
@@ -45,17 +42,11 @@ def noisy_distances(
         curator: The curator.
         questions: The distances.
         spend: The budget of all of them.
-        beside: Further distances, and a curator of the same records whose codes have another order.
     """
-    asked = [*_about_codes(curator, questions), *(_about_codes(*beside) if beside is not None else ())]
-    scores, label = GroupedDistances(tuple(asked)), f"dependence of {len(asked)} tables beyond the model"
-    records = curator.curator if isinstance(curator, OrderedCurator) else curator
-    return noisy_scores(records, range(len(asked)), scores, score_sensitivity(curator.neighbors), spend, label=label)
-
-
-def _about_codes(
-    curator: Curator | OrderedCurator, questions: Sequence[GroupedDistance]
-) -> tuple[GroupedDistance, ...]:
-    """Return distances as functions of the records."""
-    scores = GroupedDistances(tuple(questions))
-    return (curator.about_codes(scores) if isinstance(curator, OrderedCurator) else scores).of
+    scores, records = GroupedDistances(tuple(questions)), curator
+    if isinstance(curator, OrderedCurator):
+        scores, records = curator.about_codes(scores), curator.curator
+    label = f"dependence of {len(questions)} tables beyond the model"
+    return noisy_scores(
+        records, range(len(questions)), scores, score_sensitivity(curator.neighbors), spend, label=label
+    )

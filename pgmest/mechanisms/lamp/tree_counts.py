@@ -150,7 +150,6 @@ class TreeAnswers:
         levels: The branch of each code at each level of the tree, from the coarsest.
         total: The number of records.
         public: Counts of codes in a public table.
-        other_order: The places of the codes in another order, if the orders of the list and of the tree differ.
     """
 
     values: np.ndarray
@@ -159,32 +158,26 @@ class TreeAnswers:
     levels: Sequence[np.ndarray]
     total: float
     public: np.ndarray | None = None
-    other_order: np.ndarray | None = None
 
     @cached_property
     def _alone(self) -> CodeCounts:
         r"""The counts of codes without the groups.
 
-        Their means are those of several estimates: those without a tree, whose neighbors are the codes next in the
-        order of the tree or of the list, and those with a prior of the ratios to even counts, to the mean of the
-        siblings, and to a public table. The weight of an estimate with risk r is proportional to
-        $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006). So a tree that says nothing about the counts does little harm.
+        Their means are those of several estimates: that without a tree, whose neighbors are the codes next in order,
+        and those with a prior of the ratios to even counts, to the mean of the siblings, and to a public table. The
+        weight of an estimate with risk r is proportional to $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006). So a tree
+        that says nothing about the counts does little harm.
         """
-        size, stddev = len(self.values), self.variance**0.5
-        even = np.full(size, self.total / size)
+        stddev, even = self.variance**0.5, np.full(len(self.values), self.total / len(self.values))
+        without = OneWayEstimate.of(self.values, stddev, self.total)
         estimates = [partial(_means, stddev=stddev, base=even), self._by_siblings]
         if self.public is not None:
             estimates.append(partial(_means, stddev=stddev, base=self.public))
-        without = [OneWayEstimate.of(self.values, stddev, self.total)]
-        found = [without[0].counts]
-        if self.other_order is not None:
-            without.append(OneWayEstimate.of(self.values[self.other_order], stddev, self.total))
-            found.append(without[1].counts[np.argsort(self.other_order)])
         means = [estimate(self.values) for estimate in estimates]
         risks = [estimated_risk(e, self.values, mean, stddev) for e, mean in zip(estimates, means, strict=True)]
-        off = np.array([*risks, *(estimate.risk for estimate in without)])
+        off = np.array([*risks, without.risk])
         weights = np.exp((off.min() - off) / (4 * self.variance))
-        mean = (weights / weights.sum()) @ np.array([*means, *found])
+        mean = (weights / weights.sum()) @ np.array([*means, without.counts])
         return replace(CodeCounts.of(self.values, stddev, even), means=mean)
 
     def _by_siblings(self, values: np.ndarray) -> np.ndarray:

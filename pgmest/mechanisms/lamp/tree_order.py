@@ -7,7 +7,7 @@ measurements that it hands out are about ordered codes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -51,31 +51,6 @@ class TreeOrder:
         orders = {name: tree.order for name, tree in domain.hierarchies.items()}
         return cls(domain, {name: order for name, order in orders.items() if not _is_range(order)})
 
-    def listed(self, names: Collection[str]) -> TreeOrder:
-        """Return the order in which the codes of some attributes have the places of the list instead."""
-        return replace(self, orders={name: order for name, order in self.orders.items() if name not in names})
-
-    def measured(self, measurements: Iterable[LinearMeasurement]) -> TreeOrder:
-        """Return the order in which the groups of measured pairs and triples are ranges (`order_choice`)."""
-        listed = set()
-        for one in measurements:
-            factors = one.query.factors if isinstance(one.query, Kron) and len(one.clique) > 1 else {}
-            for name in set(self.orders).intersection(factors):
-                factor = factors[name]
-                columns = factor.groups[None] if isinstance(factor, Grouping) else factor.matrix()
-                if _runs(columns) < _runs(columns[:, self.orders[name]]):
-                    listed.add(name)
-        return self.listed(listed)
-
-    @cached_property
-    def other_orders(self) -> dict[str, np.ndarray]:
-        """For attributes whose list has another order than the tree, the places of their codes in the order not used.
-
-        They are the places of the codes of the list, or those of the codes in the order of the tree.
-        """
-        tree = TreeOrder.of(self.domain).orders
-        return {name: self.places[name] if name in self.orders else order for name, order in tree.items()}
-
     @cached_property
     def ordered(self) -> Domain:
         """The attributes with their trees in the new order."""
@@ -118,14 +93,6 @@ class TreeOrder:
     def demand(self, demand: WorkloadDemand) -> WorkloadDemand:
         """Return the demand of a workload about ordered codes."""
         return _reordered(demand, self.orders)
-
-    def listed_demand(self, demand: WorkloadDemand, names: Collection[str]) -> WorkloadDemand:
-        """Return a demand about ordered codes as one in which some attributes have the order of the list.
-
-        Groups of the list say little about branches, so that these no longer decide over the groups of pairs.
-        """
-        kept = tuple(item for item in demand.at_levels if not set(names).intersection(item.factors))
-        return _reordered(replace(demand, at_levels=kept), {name: self.places[name] for name in names})
 
     def tables(self, public: PublicTables | None) -> PublicTables | None:
         """Return public tables over ordered codes."""
@@ -335,11 +302,6 @@ def _numbered(groups: np.ndarray) -> np.ndarray:
     """Return groups numbered in the order of their first values."""
     _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[numbers]
-
-
-def _runs(columns: np.ndarray) -> int:
-    """Return the number of times that a column differs from the one before it."""
-    return int(np.count_nonzero((np.diff(columns, axis=1) != 0).any(axis=0)))
 
 
 def _is_range(groups: np.ndarray) -> bool:
