@@ -87,9 +87,6 @@ STAGES: dict[str, Stage] = {
     "small_budgets": Stage(140, ("strongest",), {f"{LAMP}.rounds.is_small": lambda *_: False}),
     "small_budgets, one-way marginals again": Stage(15, ("strongest",), {f"{LAMP}.rounds.AGAIN": 1e-9}),
     "small_budgets, weight of dependence": Stage(15, ("strongest",), {f"{LAMP}.rounds.DEPENDENCE_WEIGHT": 0.0}),
-    "small_budgets, larger share of scores": Stage(
-        10, ("strongest",), {f"{LAMP}.scored_rounds.small_scoring_share": lambda _, share: share}
-    ),
     "screening": Stage(90, ("strongest",), {f"{LAMP}.scored_rounds.selections": _nothing}),
     "emphasis": Stage(125, ("emphasized",), {f"{LAMP}.lamp.measure_emphasized": _nothing}),
     "scores of the public table": Stage(

@@ -116,7 +116,7 @@ class Rounds(ScoredRounds):
     def _measure_one_way_again(self) -> None:
         """Measure the one-way marginals again, before errors in them hide the dependence of pairs."""
         self._update_sensitivity()
-        share = self.curator.remaining / self.curator.budget - self._scoring_share
+        share = self.curator.remaining / self.curator.budget - self.mechanism.scoring_share
         if share < LEAST_SHARE:
             return
         self._allocate(0, list(self._one_way_candidates()), AGAIN * share)

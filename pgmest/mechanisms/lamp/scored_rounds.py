@@ -25,7 +25,7 @@ from pgmest.mechanisms.lamp.scorer import ScoreHistory, Scorer
 from pgmest.mechanisms.lamp.scores import scores_stddev
 from pgmest.mechanisms.lamp.screening import screened_pairs
 from pgmest.mechanisms.lamp.shrinkage import ipf
-from pgmest.mechanisms.lamp.small_budgets import selections, small_scoring_share
+from pgmest.mechanisms.lamp.small_budgets import selections
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
 from pgmest.privacy.allocation import least_error_weights
@@ -98,13 +98,7 @@ class ScoredRounds:
     @property
     def _score_share(self) -> float:
         """The share of the budget for one release of scores; triples have one release in the last round."""
-        return self._scoring_share / (self.mechanism.rounds + bool(self.demand.triples))
-
-    @property
-    def _scoring_share(self) -> float:
-        """The share of the budget for all scores together."""
-        first, share = self.mechanism.first_share, self.mechanism.scoring_share
-        return small_scoring_share(first, share) if self.small_budget else share
+        return self.mechanism.scoring_share / (self.mechanism.rounds + bool(self.demand.triples))
 
     def _scores_are_too_noisy(self) -> bool:
         """Return whether measuring all pairs and triples of the workload leaves errors below the noise of scores.

@@ -19,9 +19,6 @@ DEPENDENCE_WEIGHT = 0.25
 """The importance that a small budget gives to items in proportion to their dependence, relative to that of all items.
 Otherwise nearly everything would be spent on one-way marginals, which are a part of every item."""
 
-SMALL_SCORING = 0.1
-"""The part of a small budget, of what the first one-way marginals leave, for scores, if `scoring_share` is less."""
-
 LEAST_RATIO = 4
 """Pairs are selected before they are scored only if there are more than this many times as many pairs as selections."""
 
@@ -34,11 +31,6 @@ def is_small(stddev: float, records: float) -> bool:
         records: The number of records.
     """
     return stddev > SMALL_BUDGET * 2 * records
-
-
-def small_scoring_share(first_share: float, scoring_share: float) -> float:
-    """Return the share of a small budget for all scores."""
-    return max(scoring_share, SMALL_SCORING * (1 - first_share))
 
 
 def selections(pairs: int, attributes: int) -> int | None:

@@ -289,7 +289,7 @@ class LinkedRounds(Rounds):
         layout = self.linked.layout
         spent = sum(one.share for one in self.measured_marginals if layout.is_above(one.clique))
         scored = any(map(layout.is_above, self.demand.pairs))  # without attributes, parents alone need no scores
-        alone = ALONE * (1 - self._scoring_share * scored) - spent
+        alone = ALONE * (1 - self.mechanism.scoring_share * scored) - spent
         return share_of_parents(above, item_errors.inside_of(layout.parents), alone, least)
 
     def _measure_one_way_again(self) -> None:
