@@ -79,7 +79,7 @@ class DomainError(PgmestError, ValueError):
 
 
 class UnknownAttributeError(PgmestError, KeyError):
-    """An attribute that the domain does not have."""
+    """An attribute that the domain does not have, or attributes over which a clique vector has no table."""
 
     @classmethod
     def of(cls, name: object, attributes: Sequence[str]) -> UnknownAttributeError:
@@ -98,6 +98,13 @@ class UnknownAttributeError(PgmestError, KeyError):
         hint = f"Did you mean '{attribute}@{found}'?" if near else f"Name one of them, such as '{attribute}@{found}'."
         return cls(f"'{attribute}' has no level '{level}'; its levels are: {listed(levels)}. {hint}")
 
+    @classmethod
+    def no_table(cls, clique: object, cliques: Sequence[tuple[str, ...]]) -> UnknownAttributeError:
+        return cls(
+            f"{clique!r} is not one of the {plural(len(cliques), 'clique')} here ({listed(cliques, 6)}). "
+            "Use one of these cliques, or model.project(...) for any other marginal."
+        )
+
     def __str__(self) -> str:  # KeyError would show the repr of its message
         return str(self.args[0]) if self.args else ""
 
@@ -111,22 +118,8 @@ class DuplicateAttributeError(DomainError):
         return cls(f"{where} names {listed(repeated)} more than once; name each attribute once.")
 
 
-class UnknownCliqueError(PgmestError, KeyError):
-    """A clique for which a clique vector or model has no table."""
-
-    @classmethod
-    def of(cls, clique: object, cliques: Sequence[tuple[str, ...]]) -> UnknownCliqueError:
-        return cls(
-            f"{clique!r} is not one of the {plural(len(cliques), 'clique')} here ({listed(cliques, 6)}). "
-            "Use one of these cliques, or model.project(...) for any other marginal."
-        )
-
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
-
-
 class ShapeError(PgmestError, ValueError):
-    """An array with the wrong shape."""
+    """An array with the wrong shape, such as values or a query that do not fit the clique of a measurement."""
 
     @classmethod
     def of(cls, what: str, expected: object, got: object, remedy: str = "") -> ShapeError:
@@ -180,11 +173,7 @@ class SchemaError(PgmestError, ValueError):
 
 
 class MeasurementError(PgmestError, ValueError):
-    """An invalid measurement: NaN or infinite values, non-positive noise, a query of the wrong shape."""
-
-
-class MeasurementShapeError(MeasurementError, ShapeError):
-    """Values, noise or a query with a shape that does not fit the measurement's clique."""
+    """An invalid measurement: NaN or infinite values, or non-positive noise."""
 
 
 class QueryError(PgmestError, ValueError):

@@ -19,7 +19,6 @@ from pgmest.errors import (
     PgmestError,
     ShapeError,
     UnknownAttributeError,
-    UnknownCliqueError,
     count_text,
     listed,
     memory_text,
@@ -89,7 +88,7 @@ def test_memory_is_readable(size, text):
             "the clique names a, b more than once; name each attribute once.",
         ),
         (
-            UnknownCliqueError.of(("a", "c"), (("a", "b"),)),
+            UnknownAttributeError.no_table(("a", "c"), (("a", "b"),)),
             "('a', 'c') is not one of the 1 clique here (('a', 'b')). "
             "Use one of these cliques, or model.project(...) for any other marginal.",
         ),
@@ -152,7 +151,6 @@ def test_texts(error, text):
 
 def test_a_key_error_without_a_message_has_an_empty_text():
     assert str(UnknownAttributeError()) == ""
-    assert str(UnknownCliqueError()) == ""
 
 
 def error_classes() -> list[type]:

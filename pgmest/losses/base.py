@@ -85,7 +85,7 @@ class FlatLoss(ABC):
         """Return the loss at marginals in counts on at least `cliques`, and its (sub)gradient on `cliques`.
 
         Raises:
-            UnknownCliqueError: a marginal that the loss reads is missing.
+            UnknownAttributeError: a marginal that the loss reads is missing.
         """
         value, gradient = self.flat_value_and_gradient(self.flatten(marginals))
         return value, CliqueVector.of(self.layout, gradient)
@@ -138,7 +138,7 @@ def cell_positions(layout: Layout, clique: Clique) -> slice | np.ndarray:
     """Return the positions of a clique's cells, row-major in the order of `clique`, in flat arrays of `layout`.
 
     Raises:
-        UnknownCliqueError: the layout has no table over these attributes.
+        UnknownAttributeError: the layout has no table over these attributes.
     """
     position, names = layout.find(clique)
     start, stop = (int(offset) for offset in layout.offsets[position : position + 2])

@@ -35,7 +35,7 @@ def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Doma
 
     Raises:
         ArgumentError: the name is unknown, `loss` is not a loss, or it is over another domain.
-        UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
+        UnknownAttributeError, ShapeError, QueryError: a measurement does not fit the domain.
     """
     domain = as_domain(domain)
     if isinstance(loss, str):

@@ -29,7 +29,7 @@ class IntervalLoss(ResidualLoss):
 
     Raises:
         MeasurementError: a measurement has noise.
-        UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
+        UnknownAttributeError, ShapeError, QueryError: a measurement does not fit the domain.
     """
 
     def __init__(self, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]):

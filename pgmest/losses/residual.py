@@ -141,7 +141,7 @@ class ResidualLoss(FlatLoss):
         domain: the domain of the marginals.
 
     Raises:
-        UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
+        UnknownAttributeError, ShapeError, QueryError: a measurement does not fit the domain.
     """
 
     def __init__(self, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import DuplicateAttributeError, MeasurementError, MeasurementShapeError, QueryError, excerpt
+from pgmest.errors import DuplicateAttributeError, MeasurementError, QueryError, ShapeError, excerpt
 from pgmest.measurements.labeled import shaped_like
 from pgmest.queries import LinearQuery, as_query
 from pgmest.queries.matrices import Identity
@@ -70,15 +70,15 @@ def checked_answers(array: np.ndarray, query: LinearQuery | None, clique: Clique
     """Return the values as a read-only flat array, after checking their shape against the query or the clique.
 
     Raises:
-        MeasurementShapeError: the shape does not fit.
+        ShapeError: the shape does not fit.
         MeasurementError: there are no values, or one is too large.
     """
     if query is None and array.ndim not in (1, len(clique)):
-        raise MeasurementShapeError.of(f"{where}: values", f"{clique} or flat".replace("'", ""), array.shape)
+        raise ShapeError.of(f"{where}: values", f"{clique} or flat".replace("'", ""), array.shape)
     if query is not None:
         shapes = {(query.rows,), query.answer_shape}
         if array.shape not in shapes and not (query.rows == 1 and array.shape == ()):
-            raise MeasurementShapeError.of(
+            raise ShapeError.of(
                 f"{where}: values", " or ".join(map(str, sorted(shapes))), array.shape, "Give one value for each query."
             )
     if array.size == 0:
@@ -99,7 +99,7 @@ def checked_stddev(stddev: Any, shape: tuple[int, ...], where: str) -> float | n
         where: the name of the measurement in errors.
 
     Raises:
-        MeasurementShapeError: the number of standard deviations is not the number of answers.
+        ShapeError: the number of standard deviations is not the number of answers.
         MeasurementError: a standard deviation is not positive, or too large.
     """
     deviations = shaped_like(numbers(stddev, f"{where}: stddev"), shape, where)
@@ -126,20 +126,20 @@ def check_fit(table: Domain, query: LinearQuery | None, shape: tuple[int, ...]) 
         shape: the shape of the table that the values are of, or (cells,).
 
     Raises:
-        MeasurementShapeError: the values or the query have another number of cells.
+        ShapeError: the values or the query have another number of cells.
         QueryError: a factor of a Kron has another number of values.
     """
     if query is not None and query.attributes is not None:
         query.check(table)
     elif query is not None and query.cells != table.size():
-        raise MeasurementShapeError.of(
+        raise ShapeError.of(
             f"the query measured on {table.attributes}",
             f"(rows, {table.size()})",
             query.shape,
             f"Give it one column for each of the {table.size()} cells of {dict(table)}, row-major.",
         )
     elif shape not in (table.shape, (table.size(),)):
-        raise MeasurementShapeError.of(
+        raise ShapeError.of(
             f"the values measured on {table.attributes}",
             table.shape,
             shape,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import MeasurementError, MeasurementShapeError, listed
+from pgmest.errors import MeasurementError, ShapeError, listed
 from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
@@ -259,7 +259,7 @@ def shaped_like(deviations: np.ndarray, shape: tuple[int, ...], where: str) -> n
         where: the name of the measurement in errors.
 
     Raises:
-        MeasurementShapeError: the shape does not fit.
+        ShapeError: the shape does not fit.
     """
     if deviations.ndim == 0:
         return deviations
@@ -269,5 +269,5 @@ def shaped_like(deviations: np.ndarray, shape: tuple[int, ...], where: str) -> n
     fits = deviations.ndim == len(shape) and all(own in (1, n) for own, n in zip(deviations.shape, shape, strict=True))
     if not fits:
         allowed = " or ".join(dict.fromkeys(["()", f"({rows},)", str(shape)]))
-        raise MeasurementShapeError.of(f"{where}: stddev", allowed, deviations.shape)
+        raise ShapeError.of(f"{where}: stddev", allowed, deviations.shape)
     return np.broadcast_to(deviations, shape).reshape(-1)

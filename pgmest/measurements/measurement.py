@@ -68,7 +68,7 @@ class LinearMeasurement(PublishedAnswers):
     Raises:
         MeasurementError: values or stddev are not finite numbers, stddev is not positive, a Kron is over other
             attributes, or the names and labels of a table are not the clique's attributes and codes.
-        MeasurementShapeError: the shapes of values, stddev and query do not fit together.
+        ShapeError: the shapes of values, stddev and query do not fit together.
         QueryError: the query is not valid.
         DuplicateAttributeError: the clique names an attribute twice.
         ArgumentError: the noise kind is unknown.
@@ -182,7 +182,7 @@ class LinearMeasurement(PublishedAnswers):
 
         Raises:
             UnknownAttributeError: the domain lacks an attribute of the clique.
-            MeasurementShapeError: the values or the query have another number of cells.
+            ShapeError: the values or the query have another number of cells.
             QueryError: a factor of a Kron has another number of values.
         """
         check_fit(domain.project(self.clique), self.query, self._shape or (self.cells,))

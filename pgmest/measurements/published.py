@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import MeasurementError, MeasurementShapeError
+from pgmest.errors import MeasurementError, ShapeError
 from pgmest.tables.domain import Clique
 
 END_ROUNDING = 1e-9
@@ -89,14 +89,14 @@ def without_nobody(shares: np.ndarray, totals: np.ndarray, where: str) -> np.nda
         where: what the percentages are of, for errors.
 
     Raises:
-        MeasurementShapeError: the totals do not broadcast to the percentages.
+        ShapeError: the totals do not broadcast to the percentages.
     """
     try:
         fits = np.broadcast_shapes(shares.shape, totals.shape) == shares.shape
     except ValueError:
         fits = False
     if not fits:
-        raise MeasurementShapeError(
+        raise ShapeError(
             f"{where}: of has the shape {totals.shape}, which does not broadcast to the percentages' {shares.shape}. "
             "Give row totals as a column (totals[:, None]), or a Series with the name of its attribute."
         )

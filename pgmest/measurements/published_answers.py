@@ -211,7 +211,7 @@ class PublishedAnswers:
         Raises:
             MeasurementError: a value is not between 0 and 100, or has more decimals; a total is negative, or 0 with a
                 positive percentage; or `decimals` is invalid.
-            MeasurementShapeError: the totals do not broadcast to the values.
+            ShapeError: the totals do not broadcast to the values.
         """
         names = checked_clique(clique)
         where = f"the measurement of {names}"

@@ -45,7 +45,7 @@ def check_names(invariants: Iterable[Invariant], domain: Domain) -> tuple[Invari
     """Return the invariants after checking that they fit the domain, before a record is read.
 
     Raises:
-        UnknownAttributeError, DuplicateAttributeError, MeasurementShapeError, QueryError: one does not fit the domain.
+        UnknownAttributeError, DuplicateAttributeError, ShapeError, QueryError: one does not fit the domain.
     """
     found = tuple(invariants)
     for one in found:

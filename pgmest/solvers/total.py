@@ -75,7 +75,7 @@ def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | M
 
     Raises:
         TotalError: no measurement determines the total.
-        UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
+        UnknownAttributeError, ShapeError, QueryError: a measurement does not fit the domain.
     """
     domain, measurements = as_domain(domain), tuple(measurements)
     groups: dict[frozenset[str], list[LinearMeasurement]] = defaultdict(list)

@@ -54,7 +54,7 @@ def consistent_tables(
     Raises:
         QueryError: a measurement has a query other than identity.
         ArgumentError: the total is negative.
-        TotalError, UnknownAttributeError, MeasurementShapeError: the measurements do not fit the domain.
+        TotalError, UnknownAttributeError, ShapeError: the measurements do not fit the domain.
     """
     known, noisy = as_domain(domain), list(measurements)
     for measurement in noisy:

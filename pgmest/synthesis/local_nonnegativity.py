@@ -75,7 +75,7 @@ def locally_nonnegative(
 
     Raises:
         QueryError: a measurement has another query, or a residual was measured without those of all subsets.
-        UnknownAttributeError, MeasurementShapeError, TotalError: the measurements do not fit the domain.
+        UnknownAttributeError, ShapeError, TotalError: the measurements do not fit the domain.
         ModelTooLarge: the tables do not fit into memory.
     """
     known, noisy = as_domain(domain), list(measurements)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.memory import check_room
-from pgmest.errors import ArgumentError, DomainError, PgmestError, ShapeError, UnknownCliqueError, plural
+from pgmest.errors import ArgumentError, DomainError, PgmestError, ShapeError, UnknownAttributeError, plural
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Arithmetic, Factor, multiply
 
@@ -67,28 +67,28 @@ class Layout:
         A table whose axes have the same order is preferred; otherwise any order matches.
 
         Raises:
-            UnknownCliqueError: there is no table over these attributes.
+            UnknownAttributeError: there is no table over these attributes.
         """
         names = self.domain.clique(clique)
         position = self.index.get(names)
         if position is None:
             position = self._by_set.get(frozenset(names))
         if position is None:
-            raise UnknownCliqueError.of(names, self.cliques)
+            raise UnknownAttributeError.no_table(names, self.cliques)
         return position, names
 
     def cover(self, clique: Clique) -> int:
         """Return the position of the clique itself if there is one, else of the smallest clique that contains it.
 
         Raises:
-            UnknownCliqueError: no clique contains it.
+            UnknownAttributeError: no clique contains it.
         """
         if clique in self.index:
             return self.index[clique]
         holding = [self._holders.get(name, set()) for name in clique]
         covering = set.intersection(*holding) if holding else range(len(self.cliques))
         if not covering:
-            raise UnknownCliqueError.of(clique, self.cliques)
+            raise UnknownAttributeError.no_table(clique, self.cliques)
         return min(covering, key=lambda position: (self.sizes[position], position))
 
     @cached_property
@@ -198,7 +198,7 @@ class CliqueVector(Arithmetic, Mapping[Clique, Factor]):
         contains it.
 
         Raises:
-            UnknownCliqueError: no new clique contains one of the present cliques.
+            UnknownAttributeError: no new clique contains one of the present cliques.
         """
         layout = Layout.of(self.domain, cliques)
         flat = np.zeros(layout.cells)
@@ -264,7 +264,7 @@ class CliqueVector(Arithmetic, Mapping[Clique, Factor]):
         """Return the table of a clique, axes in the order given.
 
         Raises:
-            UnknownCliqueError: there is no table over these attributes in any order.
+            UnknownAttributeError: there is no table over these attributes in any order.
         """
         position, names = self.layout.find(clique)
         factor = Factor.owning(self.layout.domains[position], self.table(position))

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pgmest as pg
-from pgmest.errors import MeasurementError, MeasurementShapeError, TotalError
+from pgmest.errors import MeasurementError, ShapeError, TotalError
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4})
 RNG = np.random.default_rng(0)
@@ -166,7 +166,7 @@ class TestDeviations:
 
     @pytest.mark.parametrize("noise", [[1.0, 2.0, 3.0], np.ones((2, 3)), np.ones((3, 2, 1)), np.ones((1, 6))])
     def test_other_shapes_are_refused(self, noise):
-        with pytest.raises(MeasurementShapeError, match="stddev"):
+        with pytest.raises(ShapeError, match="stddev"):
             pg.LinearMeasurement(np.ones((3, 2)), ("a", "b"), noise)
 
     def test_a_masked_deviation_is_refused(self):
@@ -184,7 +184,7 @@ class TestMasked:
         truth = np.array([[10.0, 77.0], [30.0, 5.0], [66.0, 8.0]])
         assert made.answer(pg.Factor(DOMAIN.project(("a", "b")), truth)).tolist() == [10.0, 30.0, 5.0, 8.0]
         made.check(DOMAIN)
-        with pytest.raises(MeasurementShapeError):
+        with pytest.raises(ShapeError):
             made.check(pg.Domain({"a": 2, "b": 3}))
 
     def test_deviations_go_with_their_cells(self):

@@ -22,7 +22,7 @@ from pgmest.errors import (
     DuplicateAttributeError,
     JournalError,
     LedgerError,
-    MeasurementShapeError,
+    ShapeError,
     UnknownAttributeError,
 )
 from pgmest.mechanisms.invariants import HELD, INVARIANTS
@@ -168,7 +168,7 @@ def test_what_is_given_leaves_the_promise_as_it_is_and_what_is_read_does_not():
     [
         ([("regoin",)], UnknownAttributeError),
         ([("region", "region")], DuplicateAttributeError),
-        ([pg.LinearMeasurement.exact([1, 2, 3], "region")], MeasurementShapeError),
+        ([pg.LinearMeasurement.exact([1, 2, 3], "region")], ShapeError),
         (
             [pg.LinearMeasurement.exact([300, 400], "sex"), pg.LinearMeasurement.exact([700, 1, 0], "work")],
             ArgumentError,

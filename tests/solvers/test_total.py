@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from pgmest import Domain, Factor, queries
-from pgmest.errors import MeasurementShapeError, TotalError
+from pgmest.errors import ShapeError, TotalError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron
 from pgmest.solvers import total as total_module
@@ -292,7 +292,7 @@ def test_where_nothing_determines_the_total_an_error_says_so(measurements, count
 
 
 def test_a_measurement_of_another_domain_is_refused():
-    with pytest.raises(MeasurementShapeError):
+    with pytest.raises(ShapeError):
         estimate_total([LinearMeasurement([1.0], "a")], DOMAIN)
 
 

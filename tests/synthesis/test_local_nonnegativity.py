@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmest as pg
-from pgmest.errors import MeasurementShapeError, QueryError, UnknownAttributeError
+from pgmest.errors import QueryError, ShapeError, UnknownAttributeError
 from pgmest.strategies import ResidualStrategy
 from pgmest.synthesis import consistent_tables, locally_nonnegative
 from pgmest.synthesis.local_nonnegativity import Residuals
@@ -136,5 +136,5 @@ def test_what_is_no_marginal_is_refused():
         locally_nonnegative([], DOMAIN)
     with pytest.raises(UnknownAttributeError):
         locally_nonnegative([pg.LinearMeasurement([1.0, 2.0], "z")], DOMAIN)
-    with pytest.raises(MeasurementShapeError):
+    with pytest.raises(ShapeError):
         locally_nonnegative([pg.LinearMeasurement([1.0, 2.0, 3.0], "a")], DOMAIN)

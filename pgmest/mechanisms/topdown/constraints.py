@@ -123,7 +123,7 @@ def limits_of(
 
     Raises:
         ArgumentError, QueryError: an answer has noise, is not about areas of the spine, or contradicts others.
-        UnknownAttributeError, MeasurementShapeError: an answer does not fit the domain.
+        UnknownAttributeError, ShapeError: an answer does not fit the domain.
     """
     levels = range(len(spine.names))
     collected = [_Collected(spine.size(level)) for level in levels]

@@ -66,7 +66,7 @@ def partial_answers(prior: Dataset, measurements: Iterable[LinearMeasurement], t
     Raises:
         ArgumentError: `total` is not a positive number.
         QueryError: a query has entries other than 0 and 1, or is too large to be split.
-        UnknownAttributeError, MeasurementShapeError: a measurement does not fit the prior's domain.
+        UnknownAttributeError, ShapeError: a measurement does not fit the prior's domain.
     """
     if not 0 < total < np.inf:
         raise ArgumentError.of("total", total, "a positive number of records")

@@ -118,7 +118,7 @@ def update_prior(
         ArgumentError: an argument is out of range.
         DataError: the prior has no records of positive weight.
         TotalError: `total` is None and the measurements do not determine it.
-        QueryError, UnknownAttributeError, MeasurementShapeError: a measurement has a query with other entries, or does
+        QueryError, UnknownAttributeError, ShapeError: a measurement has a query with other entries, or does
             not fit the prior's domain.
     """
     _check(prior_weight, max_sweeps, tolerance)
