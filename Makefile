@@ -44,7 +44,7 @@ notebooks: $(VENV)/.installed-dev $(VENV)/.kernels
 search: $(VENV)/.installed-dev $(VENV)/.kernels
 	@seed=$${SEED:-$$($(PYTHON) -c 'import random; print(random.SystemRandom().randrange(2 ** 32))')}; \
 	echo "Random examples of seed $$seed. To repeat them: make search SEED=$$seed"; \
-	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest $(PYTEST_FLAGS) -m 'hypothesis and not tries and not runs_a_notebook' --hypothesis-seed=$$seed
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest $(PYTEST_FLAGS) -m 'hypothesis and not runs_a_notebook' --hypothesis-seed=$$seed
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .

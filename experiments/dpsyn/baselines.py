@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -138,8 +138,6 @@ def parity(size: int) -> np.ndarray:
     return signs
 
 
-def comparison(seeds: int, quick: bool) -> Iterator[ViewsCell]:
+def comparison(seeds: int = 3) -> list[ViewsCell]:
     """All methods at both budgets."""
-    for epsilon in EPSILONS[1:] if quick else EPSILONS:
-        for method in METHODS:
-            yield from (ViewsCell(method, epsilon, seed) for seed in range(seeds))
+    return [ViewsCell(method, e, seed) for e in EPSILONS for method in METHODS for seed in range(seeds)]

@@ -81,42 +81,6 @@ FIRE = Design(
     most=[(name, place) for name in CALL for place in PLACES[:4]],
 )
 
-FIRE30 = Design(
-    combined=COMBINED,
-    learned={
-        "City": ("Zipcode of Incident",),
-        **{name: ("Received DtTm",) for name in ("Watch Date", "Call Date", "Entry DtTm", "Dispatch DtTm")},
-    },
-    refined={"Location - Lng": 25, "Location - Lat": 25},
-    available=TIMES,
-    clock="Received DtTm",
-    numeric=(
-        *("Watch Date", "Call Date", "Received DtTm", "Entry DtTm", "Dispatch DtTm", "Location - Lng"),
-        *("Location - Lat", "Number of Alarms", "Unit sequence in call dispatch", "Unit ID", *TIMES),
-    ),
-    essential=[
-        *NESTED,
-        *_pairs(CALL),
-        ("Time Availability", "Unit Info"),
-        ("Time Availability", "Call Final Disposition"),
-        ("Time Availability", "Call Type Info"),
-    ],
-    more=[
-        *_pairs(PLACES),
-        ("Location - Lng", AREA),
-        ("Location - Lat", AREA),
-        ("Unit sequence in call dispatch", "Unit Info"),
-        ("Unit sequence in call dispatch", "Call Type Info"),
-    ],
-    most=[
-        ("Location - Lng", "Location - Lat"),
-        *((name, place) for name in ("Location - Lng", "Location - Lat") for place in PLACES[:3]),
-        ("Unit ID", "Unit Info"),
-        ("Unit ID", "Station Area"),
-        *((name, place) for name in CALL for place in PLACES[:2]),
-    ],
-)
-
 WORK = ("INCWAGE", "EMPSTATD", "EDUC", "AGE")
 IPUMS = Design(
     combined={},
@@ -152,4 +116,4 @@ IPUMS = Design(
 """Excerpts of the American Community Survey in Ohio and Illinois, for the third score: its PUMAs are the cities. (The
 contest had the census of 1940 in Colorado.)"""
 
-DESIGNS = {"fire": FIRE, "fire30": FIRE30, "acs/IL_OH": IPUMS}
+DESIGNS = {"fire": FIRE, "acs/IL_OH": IPUMS}

@@ -1,4 +1,4 @@
-"""Each experiment on DPSyn: run its cells, write their table, draw it, and write the report anew."""
+"""Each experiment on DPSyn: run its cells and write their table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from experiments.dpsyn import baselines, cells, figures, noise, report
+from experiments.dpsyn import baselines, cells, noise
 from experiments.papers.paper import Run, Runs
 from pgmest.mechanisms.priview.design import cover, subsets_of
 from pgmest.tables.domain import Domain
@@ -19,18 +19,11 @@ PUBLISHED_VIEWS = {12: 3, 64: 72}
 def figure_2(how: Run) -> None:
     """Which noise for k marginals."""
     lines = [
-        {
-            "panel": panel,
-            "epsilon": epsilon,
-            "delta": delta,
-            "crossing": noise.crossing(epsilon, delta),
-            "paper": noise.CROSSINGS[panel],
-        }
-        for panel, (epsilon, delta) in noise.PANELS.items()
-    ]
+        {"panel": p, "epsilon": epsilon, "delta": delta, "crossing": noise.crossing(epsilon, delta),
+         "paper": noise.CROSSINGS[p]}
+        for p, (epsilon, delta) in noise.PANELS.items()
+    ]  # fmt: skip
     how.write_table(f"{FOLDER}/figure2", pd.DataFrame(lines))
-    figures.figure_2(how.results / FOLDER / "figure2.png")
-    report.write(how)
 
 
 def views(how: Run) -> None:
@@ -41,63 +34,17 @@ def views(how: Run) -> None:
         found = cover(domain, subsets_of([domain.attributes], domain, 2), 2**8)
         lines.append({"attributes": attributes, "paper": published, "views": len(found)})
     how.write_table(f"{FOLDER}/views", pd.DataFrame(lines))
-    report.write(how)
 
 
-def runs(how: Run) -> dict[str, Runs]:
+def runs() -> dict[str, Runs]:
     """The runs of each table."""
-    found = {
-        "scores": [*cells.scores(how.few(3, 1), how.quick), *cells.all_attributes(how.quick)],
-        "convergence": list(cells.convergence(how.few(3, 1), how.quick)),
-        "itemsets": list(cells.itemsets(how.few(3, 1), how.quick)),
-        "priview": list(baselines.comparison(how.few(3, 1), how.quick)),
-    }
-    lists = {"convergence": ("error",)}
-    return {name: Runs(FOLDER, of, (f"{FOLDER}/{name}",), lists.get(name, ())) for name, of in found.items()}
+    found = {"scores": cells.scores(), "convergence": cells.convergence(), "priview": baselines.comparison()}
+    return {name: Runs(FOLDER, of, (f"{FOLDER}/{name}",)) for name, of in found.items()}
 
 
-def scores(how: Run) -> None:
-    """The three scores against epsilon."""
-    _figure(how, "scores", _with_the_last_error)
+def step(name: str) -> Callable[[Run], None]:
+    """Return the step that runs the cells of a table and writes it."""
+    return lambda how: how.write_table(f"{FOLDER}/{name}", how.table(runs()[name]))
 
 
-def convergence(how: Run) -> None:
-    """GUM against flows."""
-    _figure(how, "convergence", _by_iteration)
-
-
-def priview(how: Run) -> None:
-    """PriView against Direct and Fourier."""
-    rows = how.table(runs(how)["priview"])
-    if not rows.empty:
-        how.write_table(f"{FOLDER}/priview", rows)
-        report.write(how)
-
-
-def itemsets(how: Run) -> None:
-    """PrivBasis."""
-    _figure(how, "itemsets", lambda rows: rows)
-
-
-def _figure(how: Run, name: str, shape: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-    """Run the cells, write their table, draw it by the function of `figures` of that name, and write the report."""
-    rows = how.table(runs(how)[name])
-    if rows.empty:  # with --stored
-        return
-    table = shape(rows)
-    how.write_table(f"{FOLDER}/{name}", table)
-    getattr(figures, name)(table, how.results / FOLDER / f"{name}.png")
-    report.write(how)
-
-
-def _with_the_last_error(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each run, with the error of its tables in the last iteration where that was kept."""
-    last = rows.dropna(subset="error").groupby("run")["error"].last() if "error" in rows else pd.Series(dtype=float)
-    table = rows.drop(columns="error", errors="ignore").drop_duplicates()
-    known = table["last_error"] if "last_error" in table else float("nan")
-    return table.assign(last_error=table["run"].map(last).fillna(known))
-
-
-def _by_iteration(rows: pd.DataFrame) -> pd.DataFrame:
-    table = rows.assign(iteration=rows.groupby("run").cumcount() + 1)
-    return table[["run", "method", "seed", "iteration", "error"]]
+STEPS = {"figure_2": figure_2, "views": views, **{name: step(name) for name in runs()}}

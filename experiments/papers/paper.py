@@ -1,22 +1,19 @@
-"""A paper: its entries, and the steps that make all of their results."""
+"""A paper: its lines, and the steps that make all of their results."""
 
 from __future__ import annotations
 
-import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pandas as pd
 
-from experiments.papers.entry import ROOT, Entry
+from experiments.papers.line import Line
+from experiments.papers.reading import RESULTS, ROOT
 from experiments.stored_rows import Cell, Row, known_row, published_rows, rows_of, table_of
 from pgmest._base.files import write_atomically
-
-A_TRY = "**A try: few seeds, few settings and rough numbers. Nothing here is a result.**"
-PUBLISHED = ROOT / "experiments" / "results"
 
 
 @dataclass(frozen=True)
@@ -41,28 +38,21 @@ class Run:
     """The options of a step's run, and the folders of its files.
 
     Attributes:
-        quick: a try, with fewer seeds and iterations, whose numbers are rough and kept apart.
         fresh: run again also what has a stored result.
         stored: run nothing, and report what has a stored result: of a run that was stopped.
     """
 
-    quick: bool = False
     fresh: bool = False
     stored: bool = False
 
     @property
-    def results(self) -> Path:
-        """The folder of tables, reports and figures; those of a trial do not replace the published ones."""
-        return ROOT / "build" / "quick" if self.quick else PUBLISHED
-
-    @property
     def cells(self) -> Path:
         """Where the rows of single runs are kept (`experiments/stored_rows.py`), so that a run can go on."""
-        return ROOT / "build" / ("quick-cells" if self.quick else "cells")
+        return ROOT / "build" / "cells"
 
     def rows(self, runs: Runs) -> list[Row]:
         """The rows of the cells of an experiment, run where they are missing and that is asked for."""
-        return list(rows_of(runs.cells, self.cells / runs.folder, self._published(runs), self.fresh, self.stored))
+        return list(rows_of(runs.cells, self.cells / runs.folder, _published(runs), self.fresh, self.stored))
 
     def table(self, runs: Runs) -> pd.DataFrame:
         """The same as a table; empty where nothing has been run and nothing is to be."""
@@ -70,50 +60,20 @@ class Run:
 
     def missing(self, runs: Runs) -> list[Cell]:
         """The cells without a row."""
-        published = {} if self.fresh else self._published(runs)
+        published = {} if self.fresh else _published(runs)
         return [c for c in runs.cells if self.fresh or known_row(c, self.cells / runs.folder, published) is None]
 
-    def _published(self, runs: Runs) -> dict[str, Row]:
-        """What the tables among the results have; nothing for a try, which runs everything itself."""
-        return {} if self.quick else published_rows((PUBLISHED / f"{name}.csv" for name in runs.tables), runs.lists)
-
     def write_table(self, name: str, table: pd.DataFrame) -> None:
-        """Write `NAME.csv` among the results."""
-        path = self.results / f"{name}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, table.to_csv(index=False, float_format="%.6g"))
-
-    def write_report(self, name: str, text: str) -> None:
-        """Write `NAME.md` among the results; that of a try says first that it is one."""
-        path = self.results / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, f"{A_TRY}\n\n{text}" if self.quick else text)
-
-    def few(self, full: int, quick: int) -> int:
-        """A number of seeds, iterations, ...: `full`, or `quick` in a try."""
-        return quick if self.quick else full
+        """Write `NAME.csv` among the results, unless it would be empty."""
+        if len(table):
+            path = RESULTS / f"{name}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, table.to_csv(index=False, float_format="%.6g"))
 
 
-@dataclass(frozen=True)
-class Step:
-    """One experiment of a paper; `run` writes its files to `Run.results`."""
-
-    name: str
-    run: Callable[[Run], None]
-
-
-def runs_of(module: str) -> Callable[[Run], Sequence[Runs]]:
-    """What the function `runs` of a module names; it is imported when that is asked for."""
-    return lambda how: list(importlib.import_module(module).runs(how).values())
-
-
-def steps_of(module: str, names: Iterable[str]) -> tuple[Step, ...]:
-    """The functions of a module as steps; it is imported when one runs, for pages are made without it."""
-
-    def step(name: str) -> Step:
-        return Step(name, lambda how: getattr(importlib.import_module(module), name)(how))
-
-    return tuple(map(step, names))
+def _published(runs: Runs) -> dict[str, Row]:
+    """What the tables among the results have."""
+    return published_rows((RESULTS / f"{name}.csv" for name in runs.tables), runs.lists)
 
 
 @dataclass(frozen=True)
@@ -124,35 +84,36 @@ class Paper:
         key: what the command calls it.
         short: the short name in docstrings.
         title: authors, title, where it appeared.
-        steps: what makes its results, in order.
-        entries: its algorithms, tables and figures, in the paper's order.
-        remarks: sentences below its table.
-        runs: the single runs of its steps, as they would be for a `Run`.
+        setting: what all lines have in common, said above their table.
+        steps: what makes its results, by name, in order; each writes its tables.
+        runs: the single runs of its steps.
+        lines: what it says of its results.
+        findings: sentences for the top of the page, made of our numbers.
+        not_attempted: what it says that was not tried here.
     """
 
     key: str
     short: str
     title: str
-    steps: Sequence[Step]
-    entries: Sequence[Entry]
-    remarks: Sequence[str] = ()
-    runs: Callable[[Run], Sequence[Runs]] = lambda how: ()
+    setting: str
+    steps: dict[str, Callable[[Run], None]]
+    runs: Callable[[], Sequence[Runs]]
+    lines: Sequence[Line]
+    findings: Callable[[], Sequence[str]]
+    not_attempted: Sequence[str]
 
-    def run(self, how: Run, only: Sequence[str] = ()) -> float:
-        """Run the steps, or those named; say how long each took, and return the seconds of processor in all."""
-        before = time.process_time()
-        for step in self.steps:
-            if only and step.name not in only:
-                continue
-            start = time.perf_counter()
-            step.run(how)
-            print(f"{self.key} {step.name}: {time.perf_counter() - start:.0f} s", flush=True)
-        return time.process_time() - before
+    def run(self, how: Run, only: Sequence[str] = ()) -> None:
+        """Run the steps, or those named; say how long each took."""
+        for name, step in self.steps.items():
+            if not only or name in only:
+                start = time.perf_counter()
+                step(how)
+                print(f"{self.key} {name}: {time.perf_counter() - start:.0f} s", flush=True)
 
     def missing(self, how: Run, patterns: Sequence[str] = ("*",)) -> Iterator[Runs]:
         """What of its single runs has no row yet, and a name like one of the patterns; each is in one place only."""
         seen: set[tuple[str, str]] = set()
-        for runs in self.runs(how):
+        for runs in self.runs():
             lacking = [
                 cell
                 for cell in how.missing(runs)

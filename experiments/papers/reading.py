@@ -1,4 +1,4 @@
-"""Reads single numbers from the tables in `experiments/results`, for the entries of the papers."""
+"""Reads the tables in `experiments/results`, for the lines of the papers."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.papers.entry import ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments" / "results"
 
 
 def rows(name: str, **where: Any) -> pd.DataFrame:
-    """The rows of `experiments/results/NAME` whose columns have the given values.
+    """The rows of `experiments/results/NAME.csv` whose columns have the given values.
 
     Raises:
-        FileNotFoundError: the table was not made yet.
         KeyError: it has no such row.
     """
-    path = RESULTS / name
-    table = _read(path, path.stat().st_mtime_ns)
+    table = _read(RESULTS / f"{name}.csv")
     for column, value in where.items():
         table = table[table[column] == value]
     if table.empty:
@@ -30,16 +27,11 @@ def rows(name: str, **where: Any) -> pd.DataFrame:
 
 
 @cache
-def _read(path: Path, changed: int) -> pd.DataFrame:
-    """Return a table, which is read once until its file changes; nobody may change what is returned."""
+def _read(path: Path) -> pd.DataFrame:
+    """Return a table, which is read once; nobody may change what is returned."""
     return pd.read_csv(path)
 
 
-def by_seed(name: str, column: str, **where: Any) -> list[float]:
-    """A column of those rows, which are the seeds of one setting."""
-    return [float(value) for value in rows(name, **where)[column].dropna()]
-
-
 def median(name: str, column: str, **where: Any) -> float:
-    """The median of the same."""
+    """The median of a column of those rows."""
     return float(rows(name, **where)[column].median())

@@ -22,7 +22,7 @@ import pandas as pd
 from scipy import sparse
 
 import pgmest as pg
-from experiments.papers.paper import Run
+from experiments.papers.reading import RESULTS
 from experiments.pgm_icml2019.problem import DATASETS, Problem, problem
 from experiments.pgm_icml2019.published import algorithm1, algorithm2, hdmm
 from pgmest.measurements.measurement import LinearMeasurement
@@ -82,7 +82,7 @@ def main() -> None:
         rows = [compared(theirs, problem(name), ITERATIONS) for name in arguments.tables]
     table = pd.DataFrame(rows)
     print(table.to_string())
-    path = Run().results / "pgm_authors.csv"
+    path = RESULTS / "pgm_authors.csv"
     path.write_text(table.to_csv(index=False, float_format="%.12g"), encoding="utf-8")
 
 

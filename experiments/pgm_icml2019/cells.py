@@ -41,10 +41,6 @@ class Effort:
     likelihood: int = 300
 
 
-QUICK = Effort(60, 30, 1e-2, 50, 50)
-"""That of a try."""
-
-
 @dataclass(frozen=True)
 class Cell:
     """One run."""
@@ -61,8 +57,7 @@ class Cell:
     def name(self) -> str:
         """Names the file of the result."""
         split = f"-{self.split}" if self.mechanism == "HDMM" else ""
-        quick = "" if self.effort == Effort() else "-quick"
-        return f"{self.dataset}-{self.mechanism}{split}-{self.epsilon:g}-{self.seed}-{self.way}{quick}"
+        return f"{self.dataset}-{self.mechanism}{split}-{self.epsilon:g}-{self.seed}-{self.way}"
 
     def row(self) -> dict[str, Any]:
         """The errors by estimator, and the seconds of PGM's estimate."""

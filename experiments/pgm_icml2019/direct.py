@@ -18,46 +18,19 @@ DIRECT, PROXIMAL = "L-BFGS on potentials", "Algorithm 1, line search"
 MOST = {"titanic": 2000, "adult": 300, "loans": 300, "stroke": 2000}
 """Iterations of these two; Algorithm 2 has the paper's."""
 
-TEXT = """# A.3: direct optimization against the proximal algorithms
 
-`python -m experiments.papers pgm --step direct`. HDMM's measurements at epsilon 1, squared loss, one seed. Each method
-runs for some iterations; the losses are compared at the least of the three times of processor, and the loss at the
-optimum is the least that any of them has found. *Loss*: half squares per answer in units of the noise.
-
-| table | seconds | {names} | least found |
-|---|---|---|---|---|---|
-{rows}
-
-The workload error at the same time:
-
-| table | {names} |
-|---|---|---|---|
-{errors}
-"""
-
-
-def runs(run: Run) -> Runs:
+def runs() -> Runs:
     """L-BFGS, Algorithm 1 and Algorithm 2 on each table."""
-    names = [name for name in DATASETS if not run.quick or name == "titanic"]
-    cells = [Path(PAPERS, 0, run.few(ITERATIONS, 60), dataset=name) for name in names]
-    cells += [Path(method, 0, run.few(MOST[name], 30), dataset=name) for name in names for method in (DIRECT, PROXIMAL)]
+    cells = [Path(PAPERS, 0, ITERATIONS, dataset=name) for name in DATASETS]
+    cells += [Path(method, 0, MOST[name], dataset=name) for name in DATASETS for method in (DIRECT, PROXIMAL)]
     return Runs("pgm_paths", cells, ("pgm_direct_path", "pgm_figure3_path"), LISTS)
 
 
 def make(run: Run) -> None:
-    """Run what is missing, and write the tables and the report."""
-    rows = run.rows(runs(run))
-    table = compared(rows)
-    run.write_table("pgm_direct", table)
+    """Run what is missing, and write the tables."""
+    rows = run.rows(runs())
+    run.write_table("pgm_direct", compared(rows))
     run.write_table("pgm_direct_path", table_of(rows))
-    names = [DIRECT, PROXIMAL, PAPERS]
-    lines, errors = [], []
-    for _, row in table.iterrows():
-        losses = " | ".join(f"{row[name]:.4f}" for name in names)
-        lines.append(f"| {row.dataset} | {row.seconds:.2g} | {losses} | {row.least:.4f} |")
-        errors.append(f"| {row.dataset} | " + " | ".join(f"{row['error, ' + name]:.4f}" for name in names) + " |")
-    text = TEXT.format(names=" | ".join(names), rows="\n".join(lines), errors="\n".join(errors))
-    run.write_report("pgm_direct", text)
 
 
 def compared(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from experiments.ppsyn import problems, scores
@@ -29,8 +29,6 @@ DELTA = 1e-9
 SEEDS = 3
 PARAMETER_EPSILON = 0.5
 """Figures 7 and 8; the paper does not say theirs."""
-SMALLER_ETA, BUDGETS_OF_ETA = 0.4, (0.1, 0.2, 1.0)
-"""The best eta on BR2000 at that budget, and others to try it at."""
 DIMENSION_EPSILON = 0.1
 """Figure 9, as in the paper."""
 
@@ -52,19 +50,9 @@ workload."""
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "to the letter, 1 over sigma squared": (LETTER, {"weights": "variance"}),
     "to the letter, AIM's candidates": (LETTER, {"candidates": "closure"}),
-    "to the letter, 16 MB": (LETTER, {"max_megabytes": 16.0}),
-    "PPSyn, every cell": ("PPSyn", {"fineness": 0.0}),
-    "PPSyn as published, no limits": (PUBLISHED, {"max_megabytes": 16.0, "max_cells": 1e7}),
-    "PrivMRF, plain, 16 MB": ("PrivMRF, plain", {"max_megabytes": 16.0}),
 }
-"""Mechanisms with one parameter changed, to test causes."""
+"""The letter with one parameter changed, to test causes."""
 LETTER_EPSILONS = {"adult14": (0.1, 0.5, 2.0), "BR2000": (0.1, 0.5, 2.0), "loans": (0.1, 0.5)}
-COMPARED = {
-    "adult14": ("AIM", "MST", "PrivMRF"),
-    "BR2000": ("AIM", "MST", "PrivMRF"),
-    "loans": ("AIM", "MST", "PrivMRF", "PPSyn"),
-}
-"""The mechanisms beside these; `sweep` has them, too, but not their ranges of other seeds."""
 DEFAULT_ETA, LOANS_ETAS = 0.7, (0.4, 0.55, 0.9, 1.0)
 """The eta of runs that name none, which the paper recommends, and those beside it on Loans."""
 RANGE_SEEDS = (0, 1, 2, 3, 4)
@@ -100,9 +88,6 @@ LEAKS: dict[str, dict[str, Any]] = {
     **{name: {**form, "rounds": MORE} for name, form in WITH_MORE.items()},
 }
 """All forms, with their rounds."""
-QUICK_LEAKS = (CONTROL, "no partitions", "budgets closed, chosen first", "closed, no partitions")
-"""One of each of the groups below."""
-
 GROUPS: dict[str, list[str]] = {
     "as published, fewer rounds": [name for name in LEAKS if name.startswith("published")],
     "partitions closed": [name for name in LEAKS if name.startswith(("partitions", "no partitions"))],
@@ -137,7 +122,7 @@ class Cell:
         eta: of the two PPSyn; None for their default.
         seed: of the run.
         marginals: of the workload.
-        drawn_again: whether the records are judged by ranges of other seeds and by prefixes, too.
+        drawn_again: whether the records are judged by ranges of other seeds, too.
     """
 
     table: str
@@ -195,20 +180,8 @@ class Cell:
         return {}
 
     def more_ranges(self, records: Dataset) -> dict[str, float]:
-        """Ranges of other seeds, those of them with some records, prefixes, and those about attributes of the workload.
-
-        An error of ranges with some records is nan where there are none.
-        """
-        inside = [problems.named(self.table, self.d).issuperset(o.clique) for o in problems.ranges(self.table, 3)]
-        of_named = scores.range_errors(self.table, records, 3)[np.array(inside)]
-        found = {"ranges_3_named": float(of_named.mean())}
-        for seed in RANGE_SEEDS:
-            errors = scores.range_errors(self.table, records, 5, seed)
-            filled = scores.true_ranges(self.table, 5, seed) * problems.table(self.table).records >= problems.FEW
-            found[f"ranges_5_of_{seed}"] = float(errors.mean())
-            found[f"filled_5_of_{seed}"] = float(errors[filled].mean())
-            found[f"prefixes_5_of_{seed}"] = scores.range_error(self.table, records, 5, seed, prefixes=True)
-        return found
+        """Errors of 5-attribute ranges that other seeds draw."""
+        return {f"ranges_5_of_{seed}": scores.range_error(self.table, records, 5, seed) for seed in RANGE_SEEDS}
 
 
 @dataclass(frozen=True)
@@ -219,38 +192,27 @@ class SvmCell:
         table: the data.
         mechanism: the mechanism's name in pgmest, or "real records".
         epsilon: the budget, with `DELTA`.
-        records: the number of records drawn from the table once; None for all.
-        marginals: of the workload.
-        seed: of the mechanism.
     """
 
     table: str
     mechanism: str
     epsilon: float
-    records: int | None = None
-    marginals: int = problems.MARGINALS
-    seed: int = 0
 
     @property
     def name(self) -> str:
         """Return the name under which the result is kept."""
-        of = "" if self.records is None else f"-of{self.records}"
-        seed = f"-{self.seed}" if self.seed else ""
-        return f"svm-{self.table}-{self.mechanism.replace(' ', '_')}-{self.epsilon:g}{of}{seed}"
+        return f"svm-{self.table}-{self.mechanism.replace(' ', '_')}-{self.epsilon:g}"
 
     def row(self) -> dict[str, Any]:
         """The rate of each fold."""
-        rates = scores.svm_rates(self.table, self._synthesizer(), records=self.records)
-        named = {f"fold_{number}": rate for number, rate in enumerate(rates)}
-        known = {"table": self.table, "mechanism": self.mechanism, "epsilon": self.epsilon, "seed": self.seed}
-        return {**known, **named}
+        named = {f"fold_{fold}": rate for fold, rate in enumerate(scores.svm_rates(self.table, self._synthesizer()))}
+        return {"table": self.table, "mechanism": self.mechanism, "epsilon": self.epsilon, **named}
 
     def _synthesizer(self) -> Any:
         if self.mechanism == "real records":
             return None
-        workload = problems.workload(self.table, 3, self.marginals)
-        made_once = made(self.mechanism, self.epsilon)
-        return lambda train: made_once.fit(train, workload, seed=self.seed, progress=False).sample(seed=self.seed)
+        workload, mechanism = problems.workload(self.table, 3), made(self.mechanism, self.epsilon)
+        return lambda train: mechanism.fit(train, workload, seed=0, progress=False).sample(seed=0)
 
 
 def made(name: str, epsilon: float, eta: float | None = None) -> Mechanism:
@@ -271,74 +233,56 @@ def made(name: str, epsilon: float, eta: float | None = None) -> Mechanism:
     return kind(**given, **MECHANISMS.get(name, {}))
 
 
-FEW_RECORDS, FEW_MARGINALS = 4000, 8
-"""The numbers of records and marginals of a quick run."""
-
-
-def sweep(seeds: int, quick: bool) -> Iterator[Cell]:
+def sweep() -> list[Cell]:
     """Figures 3 to 5 on Adult and BR2000; `letter` has Loans."""
-    for table in problems.TABLES[1:2] if quick else problems.TABLES[:2]:
-        for epsilon in (0.1, 1.0) if quick else EPSILONS:
-            for name in MECHANISMS:
-                yield from (Cell(table, name, epsilon, seed=seed, marginals=_marginals(quick)) for seed in range(seeds))
+    return _each(problems.TABLES[:2], EPSILONS, MECHANISMS)
 
 
-def letter(seeds: int, quick: bool) -> Iterator[Cell]:
-    """PPSyn to the letter and the comparators as published, judged by ranges of several seeds and by prefixes."""
-    for table, epsilons in {"BR2000": (0.5,)}.items() if quick else LETTER_EPSILONS.items():
-        for epsilon in epsilons:
-            for name in (LETTER, *PLAIN, *COMPARED[table]):
-                for seed in range(seeds):
-                    yield Cell(table, name, epsilon, seed=seed, marginals=_marginals(quick), drawn_again=True)
+def letter() -> list[Cell]:
+    """PPSyn to the letter and the comparators as published, judged by ranges of several seeds."""
+    return [
+        replace(cell, drawn_again=True)
+        for table, epsilons in LETTER_EPSILONS.items()
+        for cell in _each([table], epsilons, (LETTER, *PLAIN))
+    ]
 
 
-def loans_etas(seeds: int, quick: bool) -> Iterator[Cell]:
+def loans_etas() -> list[Cell]:
     """Figures 7c and 8c, with fewer values of eta than 7 and 8, for a run takes minutes; `letter` has the default."""
-    for seed in () if quick else range(seeds):
-        yield Cell("loans", LETTER, PARAMETER_EPSILON, seed=seed, drawn_again=True)
-        yield from (Cell("loans", LETTER, PARAMETER_EPSILON, eta=eta, seed=seed) for eta in LOANS_ETAS)
+    default = [replace(cell, drawn_again=True) for cell in _each(["loans"], [PARAMETER_EPSILON], [LETTER])]
+    return default + _each(["loans"], [PARAMETER_EPSILON], [LETTER], eta=LOANS_ETAS)
 
 
-def support_vectors(quick: bool) -> Iterator[SvmCell]:
+def support_vectors() -> list[SvmCell]:
     """Figure 6."""
-    of: dict[str, Any] = {"records": FEW_RECORDS if quick else None, "marginals": _marginals(quick)}
-    for table in problems.TARGETS if not quick else ("BR2000",):
-        yield SvmCell(table, "real records", 0.0, **of)
-        for epsilon in (0.5,) if quick else SVM_EPSILONS:
-            for name in (PUBLISHED, "PrivMRF") if quick else MECHANISMS:
-                yield SvmCell(table, name, epsilon, **of)
+    real = [SvmCell(table, "real records", 0.0) for table in problems.TARGETS]
+    return real + [
+        SvmCell(t, name, epsilon) for t in problems.TARGETS for epsilon in SVM_EPSILONS for name in MECHANISMS
+    ]
 
 
-def etas(seeds: int, quick: bool) -> Iterator[Cell]:
+def etas() -> list[Cell]:
     """Figures 7 and 8."""
-    for table in problems.TABLES[1:2] if quick else problems.TABLES[:2]:
-        for name in ("PPSyn", PUBLISHED):
-            for eta in (0.3, 1.0) if quick else ETAS:
-                for seed in range(seeds):
-                    yield Cell(table, name, PARAMETER_EPSILON, eta=eta, seed=seed, marginals=_marginals(quick))
+    return _each(problems.TABLES[:2], [PARAMETER_EPSILON], [PUBLISHED], eta=ETAS)
 
 
-def eta_budgets(seeds: int, quick: bool) -> Iterator[Cell]:
-    """A smaller eta than the default, which `sweep` has, at other budgets: where it is best depends on them."""
-    for epsilon in () if quick else BUDGETS_OF_ETA:
-        yield from (Cell("BR2000", PUBLISHED, epsilon, eta=SMALLER_ETA, seed=seed) for seed in range(seeds))
-
-
-def dimensions(seeds: int, quick: bool) -> Iterator[Cell]:
+def dimensions() -> list[Cell]:
     """Figure 9."""
-    for name in (*MECHANISMS, INDEPENDENT):
-        for d in (2, 3) if quick else DIMENSIONS:
-            for seed in range(seeds):
-                yield Cell("BR2000", name, DIMENSION_EPSILON, d=d, seed=seed, marginals=_marginals(quick))
+    return _each(["BR2000"], [DIMENSION_EPSILON], [*MECHANISMS, INDEPENDENT], d=DIMENSIONS)
 
 
-def leaks(seeds: int, quick: bool) -> Iterator[Cell]:
+def leaks() -> list[Cell]:
     """The published algorithm with the leak closed, in parts and all of it; as published it is in `sweep`."""
-    for table in ("BR2000",) if quick else LEAK_EPSILONS:
-        for epsilon in (0.1,) if quick else LEAK_EPSILONS[table]:
-            for name in QUICK_LEAKS if quick else LEAKS:
-                yield from (Cell(table, name, epsilon, seed=seed, marginals=_marginals(quick)) for seed in range(seeds))
+    return [cell for table, epsilons in LEAK_EPSILONS.items() for cell in _each([table], epsilons, LEAKS)]
 
 
-def _marginals(quick: bool) -> int:
-    return FEW_MARGINALS if quick else problems.MARGINALS
+def _each(
+    tables: Iterable[str],
+    epsilons: Iterable[float],
+    names: Iterable[str],
+    d: Sequence[int] = (3,),
+    eta: Sequence[float | None] = (None,),
+) -> list[Cell]:
+    """Every setting with every seed."""
+    settings = itertools.product(tables, names, epsilons, d, eta, range(SEEDS))
+    return [Cell(*setting) for setting in settings]

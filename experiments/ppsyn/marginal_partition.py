@@ -3,8 +3,8 @@ r"""Marginal partition as published (PPSyn, Algorithms 3 and 4): a function of t
 A partition P of a marginal's cells into intervals has the reconstruction error RE = ||M - M_P||_1, where M_P divides
 the sum of each interval equally among its cells. The budget rho = |P|^2 / (pi (eta Contr - RE)^2) keeps the total error
 within eta * Contr. Both algorithms change a partition step by step, guided by the reconstruction error, and stop before
-the first step that increases rho. The steps do not depend on Contr, so they are computed once (`merging_steps`,
-`splitting_steps`), and `first_increase` finds the last one.
+the first step that increases rho. The steps do not depend on Contr, so they are computed once (`algorithm_3`,
+`algorithm_4`), and `first_increase` finds the last one.
 
 The partition of true counts reveals these counts, which is the flaw of the published algorithm. The partition of a
 model's counts reveals nothing new.
@@ -110,12 +110,12 @@ class Merges(Steps):
         return groups
 
 
-def merging_steps(counts: np.ndarray) -> Merges:
-    """Return the steps of Algorithm 3 (lines 1 to 8): each merges the two neighbors with the least increase of RE.
+def algorithm_3(counts: np.ndarray) -> Merges:
+    """Return the merges of Algorithm 3 (lines 1 to 8): each joins the two neighbors with the least increase of RE.
 
     Neighbors are intervals of cells sorted by their counts.
 
-    >>> steps = merging_steps(np.array([5.0, 1.0, 9.0, 1.0]))
+    >>> steps = algorithm_3(np.array([5.0, 1.0, 9.0, 1.0]))
     >>> steps.errors.tolist(), steps.partition(2).tolist()
     ([0.0, 0.0, 4.0, 12.0], [0, 1, 0, 1])
 
@@ -182,13 +182,13 @@ class Splits(Steps):
         return [codes[axis] for axis in self.axes[:step]]
 
 
-def splitting_steps(counts: np.ndarray) -> Splits:
-    """Return the steps of Algorithm 4 (lines 1 to 4 and 11 to 14): step t splits along dimension t mod d.
+def algorithm_4(counts: np.ndarray) -> Splits:
+    """Return the splits of Algorithm 4 (lines 1 to 4 and 11 to 14): step t splits along dimension t mod d.
 
     A step splits the interval with the largest RE at the cut with the least RE. The text of the paper states which
     interval is split, the pseudocode does not. An interval with one code in the dimension cannot be split. RE may rise.
 
-    >>> steps = splitting_steps(np.array([[4.0, 4.0], [0.0, 8.0]]))
+    >>> steps = algorithm_4(np.array([[4.0, 4.0], [0.0, 8.0]]))
     >>> steps.intervals.tolist(), steps.errors.tolist()
     ([1, 2, 3], [8.0, 8.0, 0.0])
 
@@ -266,4 +266,4 @@ class _Boxes:
 
 def partition_steps(counts: np.ndarray) -> Steps:
     """Return the steps of Algorithm 3 for a one-way marginal, and of Algorithm 4 for other marginals."""
-    return merging_steps(counts) if counts.ndim == 1 else splitting_steps(counts)
+    return algorithm_3(counts) if counts.ndim == 1 else algorithm_4(counts)

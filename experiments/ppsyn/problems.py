@@ -66,20 +66,11 @@ def workload(name: str, d: int, marginals: int = MARGINALS, max_cells: float = M
 
 
 @functools.cache
-def ranges(name: str, attributes: int, seed: int = SEED, prefixes: bool = False) -> tuple[Range, ...]:
-    """Random boxes about random combinations of attributes, drawn by weights that are squared exponential numbers.
-
-    With `prefixes` each box begins at the first code of every attribute.
-    """
+def ranges(name: str, attributes: int, seed: int = SEED) -> tuple[Range, ...]:
+    """Random boxes about random combinations of attributes, drawn by weights that are squared exponential numbers."""
     domain, rng = table(name).domain, np.random.default_rng(seed)
     cliques = weighted_combinations(domain, attributes, COMBINATIONS[attributes], rng)
-    boxes = [random_box(domain, clique, rng) for clique in cliques for _ in range(BOXES)]
-    return tuple(Range(one.clique, (0,) * len(one.low), one.high) if prefixes else one for one in boxes)
-
-
-def named(name: str, d: int) -> frozenset[str]:
-    """The attributes in some marginal of the workload."""
-    return frozenset(attribute for clique in workload(name, d).cliques for attribute in clique)
+    return tuple(random_box(domain, clique, rng) for clique in cliques for _ in range(BOXES))
 
 
 def weighted_combinations(domain: Domain, k: int, count: int, rng: np.random.Generator) -> Sequence[Clique]:

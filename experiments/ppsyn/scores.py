@@ -14,29 +14,18 @@ from pgmest.data.dataset import Dataset
 
 
 @functools.cache
-def true_ranges(name: str, attributes: int, seed: int = problems.SEED, prefixes: bool = False) -> np.ndarray:
+def true_ranges(name: str, attributes: int, seed: int = problems.SEED) -> np.ndarray:
     """Return the answers of the true records, as fractions."""
-    return np.array([one.fraction(problems.table(name)) for one in problems.ranges(name, attributes, seed, prefixes)])
+    return np.array([one.fraction(problems.table(name)) for one in problems.ranges(name, attributes, seed)])
 
 
-def range_error(
-    name: str, records: Dataset, attributes: int, seed: int = problems.SEED, prefixes: bool = False
-) -> float:
+def range_error(name: str, records: Dataset, attributes: int, seed: int = problems.SEED) -> float:
     """The mean squared error of the answers to ranges, as fractions (metric 2)."""
-    return float(np.mean(range_errors(name, records, attributes, seed, prefixes)))
+    found = np.array([one.fraction(records) for one in problems.ranges(name, attributes, seed)])
+    return float(np.mean(np.square(found - true_ranges(name, attributes, seed))))
 
 
-def range_errors(
-    name: str, records: Dataset, attributes: int, seed: int = problems.SEED, prefixes: bool = False
-) -> np.ndarray:
-    """The squared error of each answer."""
-    found = np.array([one.fraction(records) for one in problems.ranges(name, attributes, seed, prefixes)])
-    return np.square(found - true_ranges(name, attributes, seed, prefixes))
-
-
-def svm_rates(
-    name: str, synthesizer: Callable[[Dataset], Dataset] | None, folds: int = 5, records: int | None = None
-) -> list[float]:
+def svm_rates(name: str, synthesizer: Callable[[Dataset], Dataset] | None, folds: int = 5) -> list[float]:
     """The misclassification rate on each fold, of a machine trained on records made from the others (metric 3).
 
     Where the records have one class only, its rate is that of answering it always.
@@ -45,13 +34,10 @@ def svm_rates(
         name: of the table.
         synthesizer: makes the records; None for real ones.
         folds: how many.
-        records: the number of records drawn from the table; None for all.
     """
     from sklearn.exceptions import ConvergenceWarning
 
     data, target = problems.table(name), problems.TARGETS[name]
-    if records is not None:
-        data = data.take(np.random.default_rng(problems.SEED).choice(data.records, records, replace=False))
 
     def two_classes(train: Dataset) -> Dataset:
         made = train if synthesizer is None else synthesizer(train)

@@ -1,40 +1,54 @@
-"""Each figure of PPSyn: run its cells, write their table, draw it, and write the report again."""
+"""Each figure of PPSyn: run its cells and write their table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from experiments.papers.paper import Run, Runs
-from experiments.ppsyn import causes, cells, figures, problems, report, scores
-from experiments.ppsyn.marginal_partition import merging_steps, reconstruction_error, required_budget
+from experiments.ppsyn import causes, cells, problems, scores
+from experiments.ppsyn.marginal_partition import Steps, algorithm_3, reconstruction_error, required_budget
 
 FOLDER = "ppsyn"
+SHARES = (0.1, 0.3, 1.0)
+"""Contributions for Example 2, as parts of the marginal's distance from uniform; the paper does not say its own."""
+DRAWS = 1000
+"""Draws of noise by which Theorem 4 is tested."""
 
 
 def figure_2(how: Run) -> None:
-    """Example 2: the budget against the size of the partition; contributions are parts of the distance from uniform."""
+    """Example 2: the budget against the size of the partition, and Theorem 4 at the partition where Algorithm "
+    "3 stops."""
     counts = problems.table("adult14").project("hours-per-week").values
-    partitions, far = merging_steps(counts), reconstruction_error(counts)
-    frames = []
-    for share in (0.1, 0.3, 1.0):
+    partitions, far = algorithm_3(counts), reconstruction_error(counts)
+    frames, bounds = [], []
+    for share in SHARES:
         rho = required_budget(partitions.intervals, partitions.errors, 0.7 * share * far)
         frame = pd.DataFrame({"contribution": share, "size": partitions.intervals, "rho": rho})
-        stop, _ = partitions.first_increase(0.7 * share * far)
-        frames.append(frame.assign(stops=np.arange(len(rho)) == stop)[np.isfinite(rho)])
-    table = pd.concat(frames)
-    how.write_table(f"{FOLDER}/figure2", table)
-    figures.figure_2(table, how.results / FOLDER)
-    report.write(how)
+        frames.append(frame[np.isfinite(rho)])
+        errors, sums = errors_over_the_bound(counts, partitions, 0.7 * share * far)
+        bounds.append({"contribution": share, "draws": DRAWS, "mean": errors.mean(), "exceeded": np.mean(errors > 1),
+                       "sum_exceeded": np.mean(sums > 1)})  # fmt: skip
+    how.write_table(f"{FOLDER}/figure2", pd.concat(frames))
+    how.write_table(f"{FOLDER}/theorem4", pd.DataFrame(bounds))
 
 
-def runs(how: Run) -> dict[str, Runs]:
+def errors_over_the_bound(counts: np.ndarray, partitions: Steps, allowed: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return ||M(D) - M(noisy P)||_1 and its bound RE + NE, over eta Contr, of each draw of the noise, shape "
+    "(DRAWS,)."""
+    stop, rho = partitions.first_increase(allowed)
+    boxes = partitions.partition(stop)
+    sizes, sums = np.bincount(boxes), np.bincount(boxes, weights=counts)
+    noise = np.random.default_rng(0).normal(0.0, np.sqrt(1 / (2 * rho)), (DRAWS, len(sums)))
+    errors = np.abs(((sums + noise) / sizes)[:, boxes] - counts).sum(axis=1)
+    return errors / allowed, (partitions.errors[stop] + np.abs(noise).sum(axis=1)) / allowed
+
+
+def runs() -> dict[str, Runs]:
     """The runs of each table; that of the leak has those of Figures 3 to 5 at the same budgets beside its own."""
-    seeds = how.few(cells.SEEDS, 1)
-    sweep, leaks = list(cells.sweep(seeds, how.quick)), list(cells.leaks(seeds, how.quick))
+    sweep, leaks = cells.sweep(), cells.leaks()
     settings = {(cell.table, cell.epsilon) for cell in leaks}
     beside = [
         cell
@@ -43,93 +57,34 @@ def runs(how: Run) -> dict[str, Runs]:
     ]
     found = {
         "sweep": sweep,
-        "svm": list(cells.support_vectors(how.quick)),
-        "eta": list(cells.etas(seeds, how.quick)),
-        "eta_budgets": list(cells.eta_budgets(seeds, how.quick)),
-        "dimensions": list(cells.dimensions(seeds, how.quick)),
-        "letter": list(cells.letter(seeds, how.quick)),
-        "loans_eta": list(cells.loans_etas(seeds, how.quick)),
+        "svm": cells.support_vectors(),
+        "eta": cells.etas(),
+        "dimensions": cells.dimensions(),
+        "letter": cells.letter(),
+        "loans_eta": cells.loans_etas(),
         "leak": [*leaks, *beside],
-        "causes": list(causes.runs(how.quick)),
-        "causes_svm": list(causes.support_vectors(how.quick)),
+        "causes": causes.runs(),
     }
     return {name: Runs(FOLDER, of, tuple(f"{FOLDER}/{one}" for one in found)) for name, of in found.items()}
 
 
-def figures_3_to_5(how: Run) -> None:
-    """Errors against epsilon."""
-    _figure(how, "sweep", figures.sweep)
+def step(name: str) -> Callable[[Run], None]:
+    """Return the step that runs the cells of a table and writes it."""
+    return lambda how: how.write_table(f"{FOLDER}/{name}", how.table(runs()[name]))
 
 
-def to_the_letter(how: Run) -> None:
-    """The letter of the paper, comparators as published, Loans, and ranges of other seeds."""
-    tables = dict.fromkeys(cell.table for cell in cells.letter(1, how.quick))
-    how.write_table(f"{FOLDER}/ranges", empty_ranges(tables))
-    for name in ("letter", "loans_eta"):
-        table = how.table(runs(how)[name])
-        if not table.empty:
-            how.write_table(f"{FOLDER}/{name}", table)
-    report.write(how)
+STEPS = {"figure_2": figure_2, **{name: step(name) for name in runs()}}
 
 
-def figure_6(how: Run) -> None:
-    """The support vector machine."""
-    _figure(how, "svm", lambda table, to: figures.support_vectors(folds(table), to))
-
-
-def figures_7_and_8(how: Run) -> None:
-    """Errors against eta."""
-    others = how.table(runs(how)["eta_budgets"])
-    if not others.empty:
-        how.write_table(f"{FOLDER}/eta_budgets", others)
-    _figure(how, "eta", figures.etas)
-
-
-def figure_9(how: Run) -> None:
-    """Errors against d."""
-    _figure(how, "dimensions", figures.dimensions)
-
-
-def leak(how: Run) -> None:
-    """The published algorithm with its leak closed, beside it, AIM and the private PPSyn, from Figures 3 to 5."""
-    _figure(how, "leak", figures.leaks)
-
-
-def tested_causes(how: Run) -> None:
-    """Runs with one thing changed, which show what differences come from."""
-    for name in ("causes", "causes_svm"):
-        table = how.table(runs(how)[name])
-        if not table.empty:
-            how.write_table(f"{FOLDER}/{name}", table)
-    report.write(how)
-
-
-def _figure(how: Run, name: str, draw: Callable[[pd.DataFrame, Path], object]) -> None:
-    """Run the cells, write their table, draw it, and write the report again."""
-    table = how.table(runs(how)[name])
-    if table.empty:  # with --stored
-        return
-    how.write_table(f"{FOLDER}/{name}", table)
-    draw(table, how.results / FOLDER)
-    report.write(how)
-
-
-def empty_ranges(tables: Iterable[str]) -> pd.DataFrame:
-    """The share of each table's ranges that hold hardly any record, by the seed that drew them and as prefixes."""
+def empty_ranges(how: Run, tables: Iterable[str] = problems.TABLES) -> None:
+    """Write the share of each table's 5-attribute ranges that hold hardly any record, by the seed that drew them."""
     lines = []
     for name in tables:
         records = problems.table(name).records
-        for attributes in problems.COMBINATIONS:
-            for seed in cells.RANGE_SEEDS if attributes == 5 else cells.RANGE_SEEDS[:1]:
-                for prefixes in (False, True):
-                    truth = scores.true_ranges(name, attributes, seed, prefixes)
-                    below = float(np.mean(truth * records < problems.FEW))
-                    lines.append({"table": name, "attributes": attributes, "seed": seed, "prefixes": prefixes,
-                                  "records": records, "below": below})  # fmt: skip
-    return pd.DataFrame(lines)
+        for seed in cells.RANGE_SEEDS:
+            below = float(np.mean(scores.true_ranges(name, 5, seed) * records < problems.FEW))
+            lines.append({"table": name, "attributes": 5, "seed": seed, "records": records, "below": below})
+    how.write_table(f"{FOLDER}/ranges", pd.DataFrame(lines))
 
 
-def folds(wide: pd.DataFrame) -> pd.DataFrame:
-    """A row for each fold."""
-    kept = ["table", "mechanism", "epsilon"]
-    return wide.melt(kept, [name for name in wide if name.startswith("fold_")], "fold", "rate")
+STEPS["ranges"] = empty_ranges

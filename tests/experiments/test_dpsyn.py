@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import pgmest as pg
-from experiments.dpsyn import baselines, noise, steps
-from experiments.dpsyn.design import FIRE, FIRE30, Design
+from experiments.dpsyn import baselines, noise
+from experiments.dpsyn.design import FIRE, Design
 from experiments.dpsyn.nist2018 import density_score
 from experiments.dpsyn.pipeline import measure
 from pgmest.mechanisms.priview.design import cover, random_views, subsets_of
@@ -68,7 +67,7 @@ def test_the_pipeline_recodes_measures_and_undoes_it(epsilon):
     assert density_score(data, records, count=20, seed=0) > 700_000
 
 
-@pytest.mark.parametrize("design", [FIRE, FIRE30])
+@pytest.mark.parametrize("design", [FIRE])
 def test_more_marginals_for_more_budget(design):
     counts = [len(design.marginals(epsilon)) for epsilon in (0.3, 1.0, 8.0)]
     assert counts[0] < counts[1] < counts[2]
@@ -112,17 +111,3 @@ def test_marginals_of_which_each_pair_is_in_a_view():
     assert baselines.all_pairs_in(("a", "b", "c"), views)
     assert baselines.all_pairs_in(("b", "d"), views)
     assert not baselines.all_pairs_in(("a", "b", "d"), views)
-
-
-def test_a_score_keeps_the_error_of_the_last_iteration():
-    """That of a run whose errors were kept, and that of the table among the results where they were not."""
-    rows = pd.DataFrame(
-        [("a", 1.0, 0.5, np.nan), ("a", 1.0, 0.2, np.nan), ("b", 2.0, np.nan, 0.3)],
-        columns=["run", "density", "error", "last_error"],
-    )
-    found = steps._with_the_last_error(rows)
-    assert found.to_dict("records") == [
-        {"run": "a", "density": 1.0, "last_error": 0.2}, {"run": "b", "density": 2.0, "last_error": 0.3},
-    ]  # fmt: skip
-    without = pd.DataFrame({"run": ["a"], "density": [1.0]})
-    assert np.isnan(steps._with_the_last_error(without)["last_error"].iloc[0])

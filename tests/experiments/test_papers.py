@@ -1,203 +1,104 @@
-"""The page of the papers: every entry names what exists, says why it differs, and is what the page shows."""
+"""The page of the papers: its verdicts follow one rule, and it is what its command writes."""
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+import re
 
 import pytest
 
-from experiments.papers import page, tries
-from experiments.papers.__main__ import main, papers
-from experiments.papers.entry import (
-    CANNOT_BE,
-    DIFFERS,
-    NOT_TRIED,
-    REPRODUCED,
-    ROOT,
-    algorithm,
-    count,
-    impossible,
-    number,
-    require,
-    require_test,
-    statement,
-)
-from experiments.papers.paper import Paper, Run, Runs, Step, steps_of
+from experiments.papers import page, report
+from experiments.papers.__main__ import papers
+from experiments.papers.line import CHANGED, DIFFERS, LETTER, REPRODUCED, Line, Result, compared, same
+from experiments.papers.paper import Paper, Run, Runs
+from experiments.papers.reading import RESULTS, ROOT
 
 PAPERS = papers()
 
 
-@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.key)
-def test_every_entry_names_files_that_exist_and_says_why_it_differs(paper):
-    for entry in paper.entries:
-        if entry.kind() != NOT_TRIED:
-            assert not entry.file or (ROOT / entry.file).is_file(), (entry.item, entry.file)
-        if entry.kind() in {DIFFERS, CANNOT_BE}:
-            assert entry.reason(), (entry.item, entry.what)
-        if entry.tested:
-            require_test(entry.tested)
-
-
 def test_the_page_is_the_one_that_the_command_writes():
-    assert page.PAGE.read_text(encoding="utf-8") == page.page(PAPERS)
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert text == page.page(PAPERS)
+    assert len(text.splitlines()) <= 110
+    assert len(text.split()) <= 3500
 
 
-# -- the parts ---------------------------------------------------------------------------------------------------------
+def test_every_line_names_a_report_that_is_there():
+    for paper in PAPERS:
+        for line in paper.lines:
+            assert line.report in report.REPORTS, line.item
 
 
-HERE = "tests/experiments/test_papers.py::test_numbers_have_one_rule"
+@pytest.mark.parametrize("name", report.REPORTS)
+def test_reports_are_those_that_the_command_writes(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    report.write()
+    assert (tmp_path / f"{name}.md").read_text() == (RESULTS / f"{name}.md").read_text()
+
+
+def test_what_differs_says_what_was_tested_or_that_nothing_was():
+    for paper in PAPERS:
+        for line in paper.lines:
+            if line.verdict() == DIFFERS:
+                assert line.cells()[3], line.claim
+
+
+def result(holds):
+    return lambda: Result("0.1", holds)
 
 
 @pytest.mark.parametrize(
-    ("ours", "kind"),
-    [(2.0, REPRODUCED), (2.5, REPRODUCED), (1.6, REPRODUCED), (2.6, DIFFERS), (1.5, DIFFERS),
-     ([9.0, 2.0, 1.9], REPRODUCED), ([2.0, 9.0, 9.0], DIFFERS)],
+    ("forms", "verdict"),
+    [
+        ({LETTER: True}, REPRODUCED), ({LETTER: True, "a change": False}, REPRODUCED), ({LETTER: False}, DIFFERS),
+        ({LETTER: False, "a change": True}, CHANGED), ({"a change": True}, CHANGED), ({"a change": False}, DIFFERS),
+    ],
 )  # fmt: skip
-def test_numbers_have_one_rule(ours, kind):
-    entry = number("Figure 1", "error", 2.0, lambda: ours, "README.md", because="of this", tested=HERE)
-    assert entry.kind() == kind
-    assert entry.verdict() == (kind if kind == REPRODUCED else f"differs: of this (tested by `{HERE}`)")
+def test_only_the_letter_reproduces(forms, verdict):
+    line = Line("Figure 1", "x", {form: result(holds) for form, holds in forms.items()})
+    assert line.verdict() == verdict
+    assert Line("Figure 1", "x", line.forms, apart="a fit").verdict() == "a fit"
 
 
-def test_a_number_is_shown_with_its_ratio_over_the_seeds():
-    outcome = number("Figure 1", "x", 4.0, lambda: [3.0, 2.0, 9.0], "README.md", unit="x").outcome()
-    assert (outcome.text, outcome.interval, outcome.far) == ("3x", "0.75 (0.5 to 2.25)", pytest.approx(4 / 3))
-    assert number("Figure 1", "x", 4.0, lambda: 8.0, "README.md").outcome().interval == "2"
+def test_a_line_shows_the_letter_apart_from_the_changes():
+    line = Line("Figure 1", "x", {"a change": result(True)}, remark="cause not tested", letter="not public", report="r")
+    assert line.cells() == (
+        "[Figure 1](results/r.md)", "x", "not public", "*a change*: 0.1; cause not tested", f"**{CHANGED}**",
+    )  # fmt: skip
 
 
-def test_nothing_but_the_number_carries_it():
-    """A cause and a test of it change no verdict, and no argument of `number` can."""
-    for because, tested in (("", ""), ("a reason", ""), ("a reason", HERE)):
-        entry = number("Figure 1", "x", 27.0, lambda: 11.5, "README.md", because=because, tested=tested)
-        assert entry.kind() == DIFFERS
-    assert not {"within", "others"} & set(inspect.signature(number).parameters)
+@pytest.mark.parametrize(("ours", "holds"), [(2.0, True), (2.5, True), (1.6, True), (2.6, False), (1.5, False)])
+def test_numbers_have_one_rule(ours, holds):
+    assert same(ours, 2.0) == holds
+    assert compared({"adult": ours, "stroke": 9.0}, {"adult": 2.0}, "x").holds == holds
+    assert not compared({"adult": ours}, {"adult": ours, "loans": 2.0}).holds
 
 
-@pytest.mark.parametrize(("ours", "kind"), [(17_116, DIFFERS), (17_716, REPRODUCED), (17_717, DIFFERS)])
-def test_counts_are_equal_or_differ(ours, kind):
-    assert count("Table 1", "queries", 17_716, lambda: ours, "README.md").kind() == kind
+def test_three_numbers_of_a_paper():
+    lines = [Line("1", "x", {LETTER: result(holds)}) for holds in (True, True, False)]
+    lines += [Line("2", "a | b", {"y": result(True)}), Line("3", "x", {}, apart="open")]
+    paper = Paper("x", "X", "A title", "", {}, list, lines, lambda: ["It holds."], ["y"])
+    text = page.page([paper])
+    assert "| X | 0 of 0 | 2, and 1 with a change | 1 |" in text
+    assert "1. It holds." in text
+    assert "a \\| b" in text
+    assert "- X: y." in text
 
 
-def test_a_statement_may_have_a_ratio_by_seed():
-    entry = statement("Figure 3", "x", "L2 is better", lambda: ("0.2 against 0.1", False, [2.0, 1.9, 2.2]), "README.md")
-    assert (entry.outcome().interval, entry.outcome().far) == ("2 (1.9 to 2.2)", 2.0)
-    assert statement("Figure 3", "x", "y", lambda: ("z", True), "README.md").outcome().interval == "-"
+def test_the_architecture_names_files_that_exist_for_each_algorithm_of_a_paper():
+    text = page.ARCHITECTURE.read_text(encoding="utf-8").split("## Where a paper's algorithm is")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 30
+    for algorithm, files, form in rows:
+        folder = ""
+        for name in re.findall(r"`([^`:]+)[^`]*`", files):
+            place = name.replace("PGM/", "experiments/pgm_icml2019/published/")
+            roots = [ROOT / place, ROOT / "pgmest" / place, ROOT / folder / place, ROOT / "pgmest" / folder / place]
+            assert any(root.exists() for root in roots), (algorithm, name)
+            folder = place.rpartition("/")[0] or folder
+        assert form.startswith(("letter", "changed: ")), algorithm
 
 
-def test_a_cause_that_is_not_tested_or_not_known_is_called_so():
-    assert number("Figure 1", "error", 2.0, lambda: 9.0, "README.md").verdict() == "differs: **cause not known**"
-    untested = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because=lambda: "the table")
-    assert untested.verdict() == "differs: the table (**not tested**)"
-
-
-def test_a_difference_whose_tested_causes_are_refuted_is_counted_as_such():
-    reason = "cause not found; tested and refuted: a larger limit, 0.2 as well"
-    refuted = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because=lambda: reason, tested=HERE)
-    assert (
-        refuted.verdict()
-        == f"differs: **cause not found**; tested and refuted: a larger limit, 0.2 as well (tested by `{HERE}`)"
-    )
-    known = number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because="a larger limit", tested=HERE)
-    assert [entry.has_cause() for entry in (refuted, known)] == [False, True]
-    assert "| X | 0 | 2 | 0 | 0 | 0 | 1 | - |" in page.page([Paper("x", "X", "A title", (), (refuted, known))])
-
-
-@pytest.mark.parametrize("tested", ["python -m experiments.nowhere", HERE + "_else"])
-def test_a_test_of_a_cause_must_exist(tested):
-    with pytest.raises(AssertionError, match="experiments/papers names"):
-        number("Figure 1", "error", 2.0, lambda: 9.0, "README.md", because="x", tested=tested).verdict()
-    require_test("python -m experiments.papers pgm --step figure1")
-
-
-def test_missing_results_are_not_tried_and_other_errors_are_raised():
-    def missing() -> Any:
-        raise FileNotFoundError("no such table")
-
-    def broken() -> tuple[str, bool]:
-        raise ValueError("a bug")
-
-    assert number("Figure 1", "error", 2.0, missing, "README.md").verdict() == NOT_TRIED
-    lacking = statement("Figure 1", "it rises", "yes", missing, "README.md", because="x", lacking=lambda: "an hour")
-    assert lacking.verdict() == f"{NOT_TRIED}: an hour"
-    with pytest.raises(ValueError, match="a bug"):
-        statement("Figure 1", "it rises", "yes", broken, "README.md").verdict()
-
-
-def test_an_algorithm_must_exist_and_have_tests_that_exist():
-    known = "tests/experiments/test_papers.py::test_an_algorithm_must_exist_and_have_tests_that_exist"
-    assert algorithm("Algorithm 1", "x", "experiments/papers/page.py: page", [known]).verdict() == "reproduced"
-    with pytest.raises(AssertionError, match="nowhere"):
-        algorithm("Algorithm 1", "x", "experiments/papers/page.py: nowhere", [known]).verdict()
-    with pytest.raises(AssertionError, match="test_none"):
-        algorithm("Algorithm 1", "x", "experiments/papers/page.py: page", [known + "_test_none"]).verdict()
-    require("experiments/papers/paper.py: Paper.run")
-    changed = algorithm(
-        "Algorithm 1", "x", "experiments/papers/page.py: page", [known], because="y", as_published=False
-    )
-    assert changed.verdict() == f"differs: y (tested by `{known}`)"
-
-
-def test_a_table_escapes_what_would_break_it_and_links_relative_to_the_page():
-    entries = (
-        statement("Figure 1", "a | b", "||x||", lambda: ("1\n2", True), "experiments/results/pgm_figure1.md"),
-        impossible("Figure 2", "its table", "a bar", "it is not public"),
-        statement("Figure 3", "c", "d", lambda: ("e", False), "README.md", because="f"),
-    )
-    shown = page.page([Paper("x", "X", "A title", (), entries)])
-    assert "a \\| b" in shown
-    assert "\\|\\|x\\|\\|" in shown
-    assert "(results/pgm_figure1.md)" in shown
-    assert "| X | 1 | 1 | 0 | 1 | 1 | 0 | - |" in shown
-    assert "| all | 1 | 1 | 0 | 1 | 1 | 0 |  |" in shown
-    lines = [line for line in shown.splitlines() if line.startswith("| Figure")]
-    assert [line[2:10] for line in lines] == ["Figure 3", "Figure 2", "Figure 1"]
-    assert all(line.count(" | ") == 6 for line in lines)
-
-
-def test_the_page_names_the_largest_differences_first():
-    entries = [number("Table", f"item {ours:g}", 1.0, lambda ours=ours: ours, "README.md") for ours in (1.0, 2.0, 0.1)]
-    entries.append(statement("Table", "in words", "x", lambda: ("y", False), "README.md"))
-    shown = page.page([Paper("x", "X", "A title", (), entries)])
-    assert "1. X, Table, item 0.1: 1 in the paper, 0.1 here, a ratio of 0.1." in shown
-    assert "2. X, Table, item 2: 1 in the paper, 2 here, a ratio of 2." in shown
-    assert "3. X" not in shown
-    assert "3 entries differ, 1 of them in words, without a ratio." in shown
-
-
-def test_steps_run_in_order_or_by_name_and_a_try_keeps_apart():
-    ran = []
-    paper = Paper("x", "X", "t", (Step("a", lambda run: ran.append(("a", run.quick))), Step("b", ran.append)), ())
-    paper.run(Run(quick=True), only=["a"])
-    assert ran == [("a", True)]
-    assert Run(quick=True).results != Run().results
-    assert Run(quick=True).cells != Run().cells
-    assert (Run(quick=True).few(5, 1), Run().few(5, 1)) == (1, 5)
-
-
-def test_steps_are_found_by_name_when_they_run(monkeypatch):
-    ran = []
-    monkeypatch.setattr("experiments.dpsyn.steps.views", ran.append)
-    (step,) = steps_of("experiments.dpsyn.steps", ["views"])
-    step.run(Run(quick=True))
-    assert (step.name, ran) == ("views", [Run(quick=True)])
-
-
-def test_what_a_try_takes_is_kept_for_each_paper(tmp_path):
-    table = tmp_path / "quick.csv"
-    assert tries.seconds_of(table) == {}
-    tries.record("pgm", 61.4, table)
-    tries.record("ide", 9.0, table)
-    tries.record("pgm", 58.7, table)
-    assert tries.seconds_of(table) == {"pgm": 59, "ide": 9}
-
-
-@pytest.mark.parametrize("arguments", [["pgm", "--record"], ["pgm", "--quick", "--record", "--step", "figure1"]])
-def test_only_a_whole_try_is_recorded(arguments, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["papers", *arguments])
-    with pytest.raises(SystemExit):
-        main()
-    assert "--record is for a whole try" in capsys.readouterr().err
+# -- runs --------------------------------------------------------------------------------------------------------------
 
 
 class _Cell:
@@ -212,7 +113,7 @@ class _Cell:
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     """Results and stored rows in a temporary folder."""
-    monkeypatch.setattr("experiments.papers.paper.PUBLISHED", tmp_path / "results")
+    monkeypatch.setattr("experiments.papers.paper.RESULTS", tmp_path / "results")
     monkeypatch.setattr(Run, "cells", property(lambda self: tmp_path / "cells"))
     return tmp_path
 
@@ -237,20 +138,21 @@ def test_a_run_goes_on_from_the_published_table(results):
         ("one", 1, [1.0, 0.5]), ("two", 1, [1.0, 0.5]),
     ]  # fmt: skip
     assert cell.runs == 1
-
-
-def test_a_try_and_a_fresh_run_take_nothing_from_the_published_table(results):
-    cell = _Cell("one")
-    runs = Runs("x", [cell], ("table",), lists=("path",))
-    Run().write_table("table", Run().table(runs))
-    (results / "cells" / "x" / "one.json").unlink()
-    assert Run(quick=True, stored=True).rows(runs) == Run(fresh=True, stored=True).rows(runs) == []
     assert [cell.name for cell in Run(fresh=True).missing(runs)] == ["one"]
+
+
+def test_steps_run_in_order_or_by_name():
+    ran = []
+    steps = {"a": lambda how: ran.append("a"), "b": lambda how: ran.append("b")}
+    paper = Paper("x", "X", "t", "", steps, list, (), list, ())
+    paper.run(Run())
+    paper.run(Run(), only=["b"])
+    assert ran == ["a", "b", "b"]
 
 
 def test_single_runs_are_named_by_patterns_and_come_once(results):
     cells = [_Cell("fire-0.3-0"), _Cell("fire-1-0"), _Cell("loans-1-0")]
-    paper = Paper("x", "X", "X.", (), (), runs=lambda how: [Runs("x", cells, ()), Runs("x", cells[:1], ())])
+    paper = Paper("x", "X", "X.", "", {}, lambda: [Runs("x", cells, ()), Runs("x", cells[:1], ())], (), list, ())
 
     def named(*patterns):
         return [cell.name for runs in paper.missing(Run(), patterns) for cell in runs.cells]
@@ -259,9 +161,8 @@ def test_single_runs_are_named_by_patterns_and_come_once(results):
     assert named("fire-1-*", "loans*") == ["fire-1-0", "loans-1-0"]
 
 
-def test_the_report_of_a_try_says_so(results, monkeypatch):
-    monkeypatch.setattr(Run, "results", property(lambda self: results / ("quick" if self.quick else "results")))
-    for quick in (True, False):
-        Run(quick).write_report("x", "# X\n")
-    assert (results / "results" / "x.md").read_text() == "# X\n"
-    assert (results / "quick" / "x.md").read_text().startswith("**A try")
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.key)
+def test_the_kept_tables_have_rows_of_the_runs(paper):
+    """So that a checkout goes on from them, and reruns nothing that the page shows."""
+    for runs in paper.runs():
+        assert len(Run().missing(runs)) < len(runs.cells), runs.folder

@@ -67,7 +67,9 @@ class PartitionedMarginal(Candidate):
 
 @dataclass(frozen=True, kw_only=True)
 class PPSyn(Mechanism):
-    r"""Partition-based synthesis (Zhang, Deng, Yin; Algorithms 1-4), with partitions computed from released answers.
+    r"""Partition-based synthesis, a private redesign of PPSyn (Zhang, Deng, Yin): partitions follow from paid answers.
+
+    The published Algorithms 1 to 4 are not private. Their letter is `experiments/ppsyn/published.py`, for comparison.
 
     1. The one-way marginals are measured with a tenth of the budget, in shares proportional to c^(2/3) for c cells.
        Neighboring codes are merged if the noisy answers indicate that the merge lowers the error (`denoised`), and the

@@ -80,9 +80,10 @@ def update_prior(
 ) -> PriorUpdate:
     r"""Return the distribution over a public table's records that fits noisy answers and stays near the table.
 
-    `prior_weight=0` is IDE Algorithm 1: the partial workloads are updated one after another, in random order, each
-    exactly to the L1 projection of its answers. If some distribution has these answers, the updates converge to the one
-    of least KL from the prior; otherwise they end in a cycle near the nearest answers.
+    `prior_weight=0` is IDE Algorithm 1; the paper's PRIOR_UPDATE, a part of Algorithm 2, is `GroupUpdate`. The partial
+    workloads are updated one after another, in random order, each exactly to the L1 projection of its answers. If some
+    distribution has these answers, the updates converge to the one of least KL from the prior; otherwise they end in a
+    cycle near the nearest answers.
 
     `prior_weight` $\tau > 0$ minimizes $\tau N \, KL(p \| prior) + \sum_j |N (W p)_j - y_j| / b_j$, with the total N
     and the Laplace scales b. The minimum is unique, and the updates converge to it (`penalized_update`). $\tau = 1$

@@ -54,13 +54,3 @@ def test_losses_are_compared_after_the_seconds_that_all_three_have():
     assert line[PAPERS] == pytest.approx(8.0)
     assert line.least == 0.5
     assert direct.compared(rows[:2]).empty
-
-
-def test_what_the_papers_algorithm_was_not_run_on_is_said():
-    columns = ["mechanism", "dataset", "way", "seconds", "iterations"]
-    run = [("DualQuery", "stroke", "ours", 30.0, 300), ("DualQuery", "stroke", "published", 1.0, 1)]
-    lacking = [("DualQuery", "loans", "ours", 300.0, 300), ("HDMM", "loans", "ours", 5.0, None)]
-    said = figure1._not_run(pd.DataFrame([*run, *lacking], columns=columns), ["loans", "stroke"])
-    assert "for DualQuery on loans (167 minutes a seed), HDMM on loans." in said
-    assert "stroke" not in said
-    assert figure1._not_run(pd.DataFrame(run, columns=columns), ["loans", "stroke"]) == ""

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from experiments.ppsyn.marginal_partition import (
-    merging_steps,
+    algorithm_3,
+    algorithm_4,
     partition_steps,
     reconstruction_error,
     required_budget,
-    splitting_steps,
 )
 
 COUNTS = st.integers(0, 40).map(float)
@@ -37,7 +37,7 @@ def test_the_budget_fills_what_the_reconstruction_error_leaves_with_noise():
 
 def test_algorithm_3_by_hand():
     # Sorted: 1, 2, 2, 10, 14. The two 2s cost nothing; 10 and 14 cost 4; 1 and the 2s cost 4/3; all of it 24.8.
-    steps = merging_steps(np.array([10.0, 2.0, 14.0, 1.0, 2.0]))
+    steps = algorithm_3(np.array([10.0, 2.0, 14.0, 1.0, 2.0]))
     assert steps.intervals.tolist() == [5, 4, 3, 2, 1]
     assert steps.errors.tolist() == pytest.approx([0, 0, 4 / 3, 4 / 3 + 4, 24.8])
     assert [steps.partition(t).tolist() for t in range(5)] == [
@@ -50,7 +50,7 @@ def test_algorithm_3_by_hand():
 
 
 def test_algorithm_3_stops_before_the_first_increase():
-    steps = merging_steps(np.array([10.0, 2.0, 14.0, 1.0, 2.0]))
+    steps = algorithm_3(np.array([10.0, 2.0, 14.0, 1.0, 2.0]))
     # With eta Contr = 12: rho = 25/144, 16/144, 9/(12 - 4/3)^2, 4/(12 - 16/3)^2 over pi: 0.0790 and then 0.0900.
     step, rho = steps.first_increase(12.0)
     assert (step, rho) == (2, pytest.approx(9 / (math.pi * (12 - 4 / 3) ** 2)))
@@ -63,7 +63,7 @@ def test_algorithm_3_stops_before_the_first_increase():
 
 def test_the_first_increase_is_taken_and_not_the_best():
     counts = np.array([0.0, 0.0, 10.0, 10.0, 10.0, 30.0])
-    steps = merging_steps(counts)
+    steps = algorithm_3(counts)
     rho = required_budget(steps.intervals, steps.errors, 25.0)
     step, found = steps.first_increase(25.0)
     assert found == rho[step]
@@ -74,7 +74,7 @@ def test_the_first_increase_is_taken_and_not_the_best():
 def test_algorithm_4_by_hand():
     # The rows first, which leaves 32/3 of 64/3; then the columns of the first row, after the second.
     table = np.array([[8.0, 8.0, 0.0], [0.0, 0.0, 0.0]])
-    steps = splitting_steps(table)
+    steps = algorithm_4(table)
     assert steps.intervals.tolist() == [1, 2, 3]
     assert steps.errors.tolist() == pytest.approx([4 * 8 / 3 + 2 * 16 / 3, 32 / 3, 0.0])
     assert steps.axes.tolist() == [0, 1]
@@ -84,7 +84,7 @@ def test_algorithm_4_by_hand():
 
 def test_algorithm_4_takes_dimensions_in_turn_even_where_another_would_be_better():
     table = np.array([[9.0, 0.0], [9.0, 0.0]])  # only the second dimension matters
-    steps = splitting_steps(table)
+    steps = algorithm_4(table)
     assert steps.axes.tolist()[:2] == [0, 1]
     assert steps.errors.tolist()[:2] == [18.0, 18.0]
     assert steps.errors[-1] == 0
@@ -93,7 +93,7 @@ def test_algorithm_4_takes_dimensions_in_turn_even_where_another_would_be_better
 
 def test_algorithm_4_starts_where_the_reconstruction_error_leaves_room():
     table = np.array([[8.0, 8.0, 0.0], [0.0, 0.0, 0.0]])
-    steps = splitting_steps(table)  # errors 64/3, 32/3, 0 with 1, 2 and 3 intervals
+    steps = algorithm_4(table)  # errors 64/3, 32/3, 0 with 1, 2 and 3 intervals
     assert steps.first_increase(11.0) == (2, pytest.approx(9 / (math.pi * 11.0**2)))
     assert steps.first_increase(100.0)[0] == 0  # one interval for (78.7)^2 is cheaper than two
 
@@ -119,7 +119,7 @@ def test_partitions_are_nested_and_their_errors_as_defined(table):
 @given(st.lists(COUNTS, min_size=2, max_size=8))
 def test_each_merge_is_the_cheapest_of_sorted_neighbors(counts):
     table = np.array(counts)
-    steps = merging_steps(table)
+    steps = algorithm_3(table)
     for step in range(len(steps.boundaries)):
         labels = steps.partition(step)
         runs = sorted({one: np.sort(table[labels == one]) for one in np.unique(labels)}.values(), key=lambda r: r[0])
@@ -133,7 +133,7 @@ def test_each_merge_is_the_cheapest_of_sorted_neighbors(counts):
 
 @given(arrays.arrays(np.float64, (4, 3), elements=COUNTS))
 def test_each_split_is_the_best_cut_of_the_worst_box(table):
-    steps = splitting_steps(table)
+    steps = algorithm_4(table)
     codes = np.indices(table.shape)
     for step, (box, axis) in enumerate(zip(steps.split, steps.axes, strict=True)):
         assert axis == step % 2
@@ -155,7 +155,7 @@ def test_each_split_is_the_best_cut_of_the_worst_box(table):
 
 
 def test_a_marginal_of_one_cell_or_none_different():
-    assert merging_steps(np.array([3.0])).first_increase(1.0) == (0, pytest.approx(1 / math.pi))
-    flat = splitting_steps(np.full((3, 4), 2.0))
+    assert algorithm_3(np.array([3.0])).first_increase(1.0) == (0, pytest.approx(1 / math.pi))
+    flat = algorithm_4(np.full((3, 4), 2.0))
     assert flat.intervals.tolist() == [1]
     assert flat.partition(0).tolist() == [0] * 12
