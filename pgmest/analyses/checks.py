@@ -86,40 +86,6 @@ def notes_of_unmeasured(tables: SampledTables[Any], names: tuple[str, ...]) -> l
     ]
 
 
-def effective(report: Any, tables: int) -> tuple[float, float, list[str]]:
-    """Return the number of independent draws that tables are worth, how much their variance is raised, and notes.
-
-    If the chains disagree a little, the variance between tables is multiplied by the square of R-hat, which is the
-    ratio of the variance of all draws to that within chains (Gelman and Rubin 1992).
-
-    Raises:
-        ArgumentError: the chains are not reliable, or have fewer than two effective draws.
-    """
-    if report is None:
-        return float(tables), 1.0, []
-    wider, notes = 1.0, list[str]()
-    if report.nearly_reliable:
-        wider = report.disagreement**2
-        notes.append(
-            f"the posterior's chains disagree a little (R-hat {report.disagreement:.3g}): the variance between tables "
-            f"was multiplied by {wider:.3g}. Raise warm_up= or draws= of posterior()."
-        )
-    elif not report.reliable:
-        raise ArgumentError(
-            f"the posterior is not reliable yet, as {report.trouble}: tables drawn from it have no valid standard "
-            "error. Raise warm_up= or draws= of posterior(), and draw the tables again."
-        )
-    if not report.bulk_ess >= 2:
-        raise ArgumentError(
-            f"the posterior has {report.bulk_ess:.2g} effective draws at the cells that mix worst, too few for a "
-            "variance: raise draws= of posterior(), and draw the tables again."
-        )
-    if report.bulk_ess >= tables:
-        return tables, wider, notes
-    notes.append(f"the tables count as {report.bulk_ess:.3g} draws, the effective ones of the posterior.")
-    return report.bulk_ess, wider, notes
-
-
 def too_close(within: np.ndarray, between: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Return which components vary less between tables than tables of independent records do.
 

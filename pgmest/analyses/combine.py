@@ -1,11 +1,10 @@
 """One estimate with a standard error from analyses of several tables, by the rules of multiple imputation.
 
-The rules take the tables for independent draws. `Posterior.sample_tables` returns tables chain after chain. If the
-estimates of consecutive quarters of the tables differ by more than chance explains, the chains disagree: the quarters
-then count as four draws, whose variance is that of all estimates (Gelman, Rubin 1992), and the result says so. If the
-tables are given, too, their chains must not say of themselves that they are not reliable, and the tables count as no
-more than the effective draws. Then the result also says which pairs of attributes no answer is about: the tables draw
-their dependence at random, as strong as that of other pairs, and nothing shows whether it is.
+The rules take the tables for independent draws, as those of `sample_tables` are. Chains of other programs may not be:
+if the estimates of consecutive quarters of the tables differ by more than chance explains, the quarters count as four
+draws, whose variance is that of all estimates (Gelman, Rubin 1992), and the result says so. If the tables are given,
+too, the result says which pairs of attributes no answer is about: the tables draw their dependence at random, as
+strong as that of other pairs, and nothing shows whether it is.
 
 Tables with weights (`sample_tables` of linked tables) differ in these alone, and by one factor less than draws do, so
 that no weight is negative. They know the factor; the variance between them is multiplied by its square.
@@ -31,7 +30,6 @@ from pgmest.analyses.checks import (
     SURPRISING,
     check_count,
     check_numbers,
-    effective,
     note_of_close_tables,
     notes_of_equal_tables,
     notes_of_tables,
@@ -44,7 +42,7 @@ from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.errors import ArgumentError
 
 QUARTERS = 4
-"""The number of consecutive groups of tables that are compared: that of the chains by default."""
+"""The number of consecutive groups of tables that are compared."""
 
 TABLE_RULE = "multiple_imputation"
 """The rule for tables of `sample_tables(about="table")`, and for those that differ in their weights: both are draws of
@@ -143,17 +141,15 @@ def combine(
             - the fitted result of a statsmodels model, of which `params` and `bse` are read;
             - a `pgmest.surveys.SurveyEstimate`, with its degrees of freedom.
             Estimates with names are put in the order of the first result's.
-        rule: a rule of the table in `pgmest.analyses.rules`; by default "noise_aware" (`Posterior.sample_tables(m)`),
-            and "multiple_imputation" for `tables` with weights, or drawn with about="table".
-        tables: the tables, as `sample_tables` returned them: they know the effective draws and the agreement of the
-            chains that drew them, and the pairs of attributes that no answer is about. Tables with weights, of linked
-            tables, must be given, as they know how much farther apart draws would be.
+        rule: a rule of the table in `pgmest.analyses.rules`; by default "noise_aware" (`sample_tables(m)`), and
+            "multiple_imputation" for `tables` with weights, or drawn with about="table".
+        tables: the tables, as `sample_tables` returned them: they know the pairs of attributes that no answer is
+            about. Tables with weights, of linked tables, must be given, as they know how much farther apart draws
+            would be.
 
     Raises:
-        ArgumentError: the tables are of chains that are not reliable, by more than disagreement up to an R-hat of 1.1,
-            or that have fewer than two effective draws; or are not a list that `sample_tables` returned; or there are
-            more or fewer of them than results; or have weights, and the rule is another one than theirs, or the results
-            do not use them.
+        ArgumentError: the tables are not a list that `sample_tables` returned; or there are more or fewer of them than
+            results; or they have weights, and the rule is another one than theirs, or the results do not use them.
         ArgumentError: fewer than two results, results of different shapes or names, or of an unknown kind; fits whose
             coefficients their records do not determine; an unknown rule; estimates or variances that are not finite,
             variances below 0, or estimates that are all the same.
@@ -174,16 +170,15 @@ def combine(
     names = read[0].names
     check_numbers(estimates, variances, names)
     equal = notes_of_equal_tables(estimates, variances, rule, None if tables is None else tables.weight)
-    most, wider, notes = float(len(parts)), 1.0, equal
+    wider, notes = 1.0, equal
     if tables is not None:
         check_count(tables, len(parts))
-        most, wider, more = effective(tables.report, len(parts))
-        wider *= (tables.spread or 1.0) ** 2
-        notes = [*equal, *more, *notes_of_unmeasured(tables, names)]
+        wider = (tables.spread or 1.0) ** 2
+        notes = [*equal, *notes_of_unmeasured(tables, names)]
     elif len(parts) > 1 and not variances.any() and estimates.var(axis=0).any():
         notes = [*equal, NO_VARIANCE]
     degrees, missing = min(one.degrees for one in read), rule == TABLE_RULE and tables is None
-    return _combined(estimates, variances, rule, names, most, wider, notes, degrees, missing)
+    return _combined(estimates, variances, rule, names, wider, notes, degrees, missing)
 
 
 def _rule_of(rule: Any, tables: Any) -> str:
@@ -213,13 +208,12 @@ def _combined(
     variances: np.ndarray,
     rule: str,
     names: tuple[str, ...],
-    most: float,
     wider: float,
     notes: list[str],
     analysis: float,
     missing: bool,
 ) -> Combined:
-    within, m = variances.mean(axis=0), np.full(estimates.shape[1:], most)
+    within, m = variances.mean(axis=0), np.full(estimates.shape[1:], float(len(estimates)))
     between = wider * estimates.var(axis=0, ddof=1) if len(estimates) > 1 else np.zeros_like(within)
     apart, overall = _quarters_apart(estimates)
     if apart.any():
@@ -230,8 +224,8 @@ def _combined(
         which = "" if apart.ndim == 0 else f" in {int(apart.sum())} of {apart.size} components"
         notes = [
             *notes,
-            f"the first tables differ from the last ones by more than chance explains{which}: the posterior's chains "
-            "disagree, and the standard errors were widened. Raise warm_up= or draws= of posterior().",
+            f"the first tables differ from the last ones by more than chance explains{which}, as those of chains that "
+            "disagree do: the standard errors were widened.",
         ]
     spread, tables = (1.0 + 1.0 / m) * between, len(estimates)
     total, degrees = RULES[rule](within, between, spread, m)

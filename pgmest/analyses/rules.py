@@ -7,17 +7,17 @@ variance of $\bar q$ about the population's value is
 ======================  =======================================  ================================================
 rule                    variance                                 the tables are
 ======================  =======================================  ================================================
-"noise_aware"           $\max(B, \bar u)$                        `Posterior.sample_tables(about="population")`
+"noise_aware"           $\max(B, \bar u)$                        `sample_tables(about="population")`
 "fully_synthetic"       $B - \bar u$                             drawn from a posterior of the population
                                                                  (Raghunathan, Reiter, Rubin 2003; Raisa et al. 2023)
 "partially_synthetic"   $\bar u + b / m$                         with some values replaced (Reiter 2003)
 "multiple_imputation"   $\bar u + B$                             real except for missing values (Rubin 1987), or
-                                                                 `Posterior.sample_tables(about="table")`
+                                                                 `sample_tables(about="table")`
 "simple"                $\bar u (1 + 1 / m)$                     drawn from one fitted model, not a posterior
                                                                  (Raab, Nowok, Dibben 2016)
 ======================  =======================================  ================================================
 
-A synthetic table has as many records as the real one. "noise_aware" is for posteriors given noisy answers about one
+A synthetic table has as many records as the real one. "noise_aware" is for tables drawn given noisy answers about one
 table. Their draws differ by the noise, whose variance is $B - \bar u$. The sampling of the real table adds $\bar u$.
 
 If $B - \bar u$ is negative by chance, the variance is $\bar u$ (Reiter 2002).

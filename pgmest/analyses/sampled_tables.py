@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,7 +16,6 @@ class SampledTables(list[T]):
     """The list of synthetic tables that `sample_tables` returns; `combine(results, tables=tables)` reads the rest.
 
     Attributes:
-        report: the report of the chains that drew the tables; None for independent draws.
         unmeasured: the pairs of their attributes that no answer is about.
         weight: the column of weights that analyses must use; None for tables without weights.
         spread: the standard error of an estimate, relative to its standard deviation between tables; None for tables
@@ -29,14 +27,12 @@ class SampledTables(list[T]):
     def __init__(
         self,
         tables: Iterable[T],
-        report: Any = None,
         unmeasured: Sequence[Pair] = (),
         weight: str | None = None,
         spread: float | None = None,
         about: str | None = None,
     ) -> None:
         super().__init__(tables)
-        self.report = report
         self.unmeasured: tuple[Pair, ...] = tuple(unmeasured)
         self.weight: str | None = weight
         self.spread: float | None = spread
@@ -44,13 +40,7 @@ class SampledTables(list[T]):
 
     def changed(self, tables: Iterable[Any]) -> SampledTables[Any]:
         """Return the same tables in another form."""
-        return SampledTables(tables, self.report, self.unmeasured, self.weight, self.spread, self.about)
-
-
-def pairs_outside(names: Sequence[str], cliques: Iterable[Iterable[str]]) -> list[Pair]:
-    """Return the pairs of attributes of which no clique has both."""
-    whole = [frozenset(clique) for clique in cliques]
-    return [pair for pair in combinations(names, 2) if not any(clique.issuperset(pair) for clique in whole)]
+        return SampledTables(tables, self.unmeasured, self.weight, self.spread, self.about)
 
 
 def named_pairs(pairs: Sequence[Pair]) -> str:

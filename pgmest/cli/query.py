@@ -51,8 +51,8 @@ If a table was not measured, or only with values merged, a line on standard erro
 Intervals end at 0 at the earliest. The standard error is "+-" divided by 1.96 at 95 %, 1.645 at 90 %; in JSON,
 "stddev", "margin", "low" and "high". The intervals cover the noise, what the estimate smooths away, and dependence that
 was not measured, as far as the measured tables show how strong it may be. --interval chooses another kind: "noise" is
-noise only, "posterior" takes minutes, "bounds" holds without any assumption about dependence, "none" leaves intervals
-out. A model that does not know its noisy answers has none.
+noise only, "bounds" holds without any assumption about dependence, "none" leaves intervals out. A model that does not
+know its noisy answers has none.
 
 On standard output the margin has three significant digits, and the other numbers of its row end at the same decimal;
 the file of --out and JSON have more digits.

@@ -98,10 +98,6 @@ USES = {
     "error bars": _ESTIMATE
     + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)\n"
     + "model.interval(lambda table: table.values[0], clique=('a', 'b'))",
-    "posteriors": _ESTIMATE
-    + "from pgmest.models.posterior import metric\n"
-    + "for metric.MOST_DENSE in (0, metric.MOST_DENSE):  # as of a large model, and as of a small one\n"
-    + "    model.posterior(draws=8, chains=2, warm_up=2, method='hmc', seed=0)",
     "public records": _ESTIMATE
     + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()\n"
     + "from pgmest.inference.support.support_oracle import load_kernels\nload_kernels('uint16')\n"

@@ -51,7 +51,6 @@ class NegativeLogLikelihood(KinkedLoss):
         self._base = self._by_row(lambda m: np.full(m.rows, 0.0 if m.base is None else m.base / END_STDDEV))
         self._published = self._by_row(_published)
         self._constant = math.fsum(_log_normalizer(m) for m in self.measurements if m.noisy)
-        self._uniform = self._by_row(_uniform_information)
         self.smooth: bool = bool((self._squared | self._between).all())
 
     def _by_row(self, of: Callable[[LinearMeasurement], np.ndarray]) -> np.ndarray:
@@ -83,39 +82,9 @@ class NegativeLogLikelihood(KinkedLoss):
         value, slopes[plain] = value + math.fsum(-logs), above - below
         if triangular.any():
             away = residuals[triangular] - self._published[triangular]
-            values, slopes[triangular], _ = _triangular(away, self._base[triangular])
+            values, slopes[triangular] = _triangular(away, self._base[triangular])
             value += math.fsum(values)
         return value, slopes
-
-    def information(self, flat: np.ndarray) -> np.ndarray:
-        """Return W, the Fisher information of each answer about its true value in counts, shape (rows,).
-
-        Gaussian and Laplace noise have information 1 in units of their scale. The log-likelihood of an answer between
-        two ends is flat inside; its information is taken to be one over the variance of a uniform distribution between
-        the ends, or the curvature of the log-likelihood at the marginals `flat` if that is larger.
-        """
-        weights = self._residuals.scales**-2
-        inside = self._between
-        if inside.any():
-            z = self._residuals.standardized(flat)[inside]
-            base = self._base[inside]
-            _, _, rounded = _triangular(z - self._published[inside], np.where(base > 0, base, 1.0))
-            plain = _between_curvature(z, self._low[inside], self._high[inside])
-            curved = np.where(base > 0, rounded, plain) / END_STDDEV**2
-            weights[inside] = np.maximum(curved, self._uniform[inside])
-        return weights
-
-    def information_product(self, weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Return Q^T W Q times a vector over the cells."""
-        return self._residuals.transpose(weights * self._residuals.answers(direction))
-
-    def information_diagonal(self, weights: np.ndarray) -> np.ndarray:
-        """Return the diagonal of Q^T W Q, shape (layout.cells,)."""
-        return self._residuals.weighted_column_squares(weights)
-
-    def standard_noise(self, weights: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Draw a normal vector over the cells with covariance Q^T W Q: Q^T W^(1/2) times standard normal numbers."""
-        return self._residuals.transpose(generator.standard_normal(len(weights)) * np.sqrt(weights))
 
     @property
     def lipschitz(self) -> float | None:  # type: ignore[override]
@@ -132,8 +101,8 @@ def _published(measurement: LinearMeasurement) -> np.ndarray:
     return np.zeros(measurement.rows) if published is None else (published - measurement.values) / END_STDDEV
 
 
-def _triangular(away: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Return -log of the smoothed triangular likelihood 1 - |z| / b, and its first two derivatives.
+def _triangular(away: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return -log of the smoothed triangular likelihood 1 - |z| / b, and its derivative.
 
     The likelihood is convolved with a standard normal distribution. With $G(z) = z \Phi(z) + \phi(z)$ its value at the
     distance z is $(G(z + b) - 2 G(z) + G(z - b)) / b$. Beyond b + TAIL_START the log-likelihood continues as a parabola
@@ -144,36 +113,19 @@ def _triangular(away: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndar
     far = base + TAIL_START
     z = np.clip(np.abs(away), 0.0, far)
 
-    def moments(at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        density = np.exp(-0.5 * at**2) / math.sqrt(2.0 * math.pi)
-        return at * ndtr(at) + density, ndtr(at), density
+    def moments(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return at * ndtr(at) + np.exp(-0.5 * at**2) / math.sqrt(2.0 * math.pi), ndtr(at)
 
     # G is evaluated at negative arguments, where the differences do not cancel.
-    height, slope, curve = (
+    height, slope = (
         (up - 2.0 * middle + down) / base
         for up, middle, down in zip(moments(base - z), moments(-z), moments(-base - z), strict=True)
     )
     height = np.maximum(height, 1e-300)
-    first, second = slope / height, np.maximum((slope / height) ** 2 - curve / height, 0.0)
+    first = slope / height
     beyond = np.abs(away) - z
     value = -np.log(height) + first * beyond + 0.5 * beyond**2
-    return value, np.sign(away) * (first + beyond), np.where(beyond > 0, 1.0, second)
-
-
-def _uniform_information(measurement: LinearMeasurement) -> np.ndarray:
-    """Return one over the variance of a uniform distribution between the ends, widened by END_STDDEV."""
-    if measurement.low is None or measurement.high is None:
-        return np.zeros(measurement.rows)
-    if measurement.base is not None:
-        return np.full(measurement.rows, 6.0 / measurement.base**2)  # one over the variance of a triangular one
-    return 1.0 / ((measurement.high - measurement.low) ** 2 / 12.0 + END_STDDEV**2)
-
-
-def _between_curvature(z: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the second derivative of -log(Phi(high - z) - Phi(low - z)), which is between 0 and 1."""
-    _, above, below = _between_densities(z, low, high)
-    moments = np.where(np.isfinite(high), np.where(np.isfinite(high), high - z, 0.0) * above, 0.0) - (low - z) * below
-    return np.clip(moments + (above - below) ** 2, 0.0, 1.0)
+    return value, np.sign(away) * (first + beyond)
 
 
 def _between_densities(z: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

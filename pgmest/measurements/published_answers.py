@@ -157,7 +157,7 @@ class PublishedAnswers:
             base: the base, at least 1. Rounding to the nearest multiple moves a whole number by at most base // 2.
             random: whether each number was rounded to the multiple below or above at random and without bias, that is
                 to the one above with probability (count - below) / base. Then it moved by less than the base, and
-                counts close to the published multiple are more likely, which likelihoods and posteriors use; and the
+                counts close to the published multiple are more likely, which likelihoods and intervals use; and the
                 `values` of the measurement are the published multiples, with the standard deviation of the rounding,
                 base / sqrt(6).
 

@@ -15,7 +15,6 @@ that were never measured.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -109,10 +108,6 @@ class PaidSelection:
     def values(self) -> int:
         """The number of expected answers of its candidates."""
         return sum([len(one.expected) for one in (self.chosen, *self.lost)])
-
-    def log_likelihood(self, lost: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return the log-likelihood that a candidate with score `lost` lost to one with score `chosen`, elementwise."""
-        return -np.logaddexp(0.0, self.rate * (lost - chosen) - math.log(self.candidates))
 
 
 def latest(selections: list[PaidSelection]) -> list[PaidSelection]:

@@ -54,9 +54,9 @@ def interval(
       any whole numbers between these that agree with all sums.
     - "noise": the estimate plus and minus its standard error from the noise (`Model.uncertainty`).
     - "bounds": the least and the largest value in any table that is compatible with the measurements (`Model.bounds`).
-    - "auto": "errors"; "bounds" about an attribute that was not measured at all, and beside answers that lie between two
-      ends, or without any noise, about attributes that no answer has together. The `kind` and `basis` of the result say
-      which.
+    - "auto": "errors"; "bounds" about an attribute that was not measured at all. Beside answers that lie between two
+      ends, or without any noise, "bounds" also about attributes that no answer has together. The `kind` and `basis` of
+      the result say which.
 
     >>> import pgmest as pg
     >>> noisy = pg.LinearMeasurement([[20.3, 9.1], [31.2, 18.8], [8.9, 11.7]], ("age", "sex"), stddev=1.0)

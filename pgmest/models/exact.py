@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
     from pgmest.measurements.selection import PaidSelection
     from pgmest.models.intervals import Interval
-    from pgmest.models.posterior import InteractionPrior, NormalPrior, Posterior
     from pgmest.models.uncertainty import Uncertainty
     from pgmest.solvers.refit import Refit
 
@@ -58,7 +57,7 @@ class Model(Distribution):
         measurements: the measurements from which the model was estimated.
         plan: the propagation plan of the potentials' cliques, if one exists already.
         refit: the recipe that estimates again from other answers; `estimate` gives it, and error bars need it.
-        selections: the marginals that a mechanism paid to compare with its models and did not choose; posteriors use
+        selections: the marginals that a mechanism paid to compare with its models and did not choose; intervals use
             them.
         facts: the exact answers that records hold; by default those among the measurements.
 
@@ -231,7 +230,7 @@ class Model(Distribution):
     # -- uncertainty ------------------------------------------------------------------------------------------------
 
     def of_potentials(self, potentials: CliqueVector, total: float, plan: PropagationPlan) -> Model:
-        """Return a model of these potentials, such as a replicate or a draw of this model's posterior."""
+        """Return a model of these potentials, such as a replicate."""
         return Model(potentials, total, plan=plan, facts=self.held_facts())
 
     def uncertainty(
@@ -265,39 +264,6 @@ class Model(Distribution):
         from pgmest.models.uncertainty import uncertainty_of
 
         return uncertainty_of(self, query, clique, given, replicates=replicates, seed=seed)
-
-    def posterior(
-        self,
-        draws: int = 1000,
-        seed: int = 0,
-        *,
-        chains: int = 4,
-        warm_up: int = 200,
-        prior: NormalPrior | InteractionPrior | None = None,
-        method: Literal["auto", "laplace", "hmc"] = "auto",
-    ) -> Posterior:
-        """Draw models that the answers allow from a posterior distribution; `interval` uses the last one drawn.
-
-        The likelihood is that of each measurement's own noise, whatever loss the estimate had. Structural zeros and a
-        `prior=` of the estimate are kept. The total is a parameter, too, unless `estimate` was given one.
-
-        Args:
-            draws: the number of draws to keep, over all chains. The report says how many independent ones they are
-                worth.
-            seed: the same seed gives the same draws.
-            chains: the number of chains, each in a thread.
-            warm_up: the number of transitions of each chain that tune it and are not kept.
-            prior: the prior of potentials and total; by default `InteractionPrior()`.
-            method: "laplace": normal around the mode, exact where noise is small against every count that matters;
-                "hmc": Hamiltonian Monte Carlo, exact up to Monte Carlo error; "auto" takes the first if a test of the
-                approximation passes.
-
-        Raises:
-            ArgumentError: `estimate` did not make the model, or numbers that are not valid.
-        """
-        from pgmest.models.posterior.posterior_of import posterior_of
-
-        return posterior_of(self, draws, seed, chains=chains, warm_up=warm_up, prior=prior, method=method)
 
     def bounds(
         self,

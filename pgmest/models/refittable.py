@@ -1,12 +1,12 @@
-"""Refittable: a model that knows what it was estimated from, which is what error bars, posteriors and bounds need.
+"""Refittable: a model that knows what it was estimated from, which is what error bars and bounds need.
 
-They are functions of such a model (uncertainty.py, posterior/, bounds/), and error_bars.py chooses between them. They
+They are functions of such a model (uncertainty.py, bounds/), and error_bars.py chooses between them. They
 import no kind of model, so every kind that meets this protocol can have them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,21 +19,19 @@ from pgmest.tables.factor import Factor
 if TYPE_CHECKING:
     from pgmest.inference.exact.propagation_plan import PropagationPlan
     from pgmest.measurements.selection import PaidSelection
-    from pgmest.models.posterior import Posterior
     from pgmest.models.uncertainty import Replicates
     from pgmest.solvers.refit import Refit
 
 
 @dataclass
 class KeptDraws:
-    """The replicates and the posterior that were last made of a model, so that further questions cost little."""
+    """The replicates that were last made of a model, so that further questions cost little."""
 
     replicates: Replicates | None = None
-    posterior: Posterior | None = None
 
 
 class AnsweringModel(EstimatedModel, Protocol):
-    """A model that answers questions about records with given codes; replicates and draws of a posterior are such."""
+    """A model that answers questions about records with given codes; replicates are such."""
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         """Return the marginal on any attributes, in counts."""
@@ -44,10 +42,6 @@ class AnsweringModel(EstimatedModel, Protocol):
     ) -> Any:
         """Return the answers to linear queries, in counts."""
         ...
-
-
-MakeModel = Callable[[CliqueVector, float, "PropagationPlan"], AnsweringModel]
-"""Builds a model from potentials, a number of records and the propagation plan of the potentials' cliques."""
 
 
 class Refittable(AnsweringModel, Protocol):
@@ -70,7 +64,7 @@ class Refittable(AnsweringModel, Protocol):
 
     @property
     def kept(self) -> KeptDraws:
-        """The replicates and the posterior that were last made of this model."""
+        """The replicates that were last made of this model."""
         ...
 
     def of_potentials(self, potentials: CliqueVector, total: float, plan: PropagationPlan) -> AnsweringModel:
@@ -85,7 +79,7 @@ def estimated_from(
 
     Args:
         model: a model of any kind.
-        wanted: the name of what needs both, for the message, such as "posterior".
+        wanted: the name of what needs both, for the message, such as "error bars".
         otherwise: the end of the message about a model that has lost them.
 
     Raises:

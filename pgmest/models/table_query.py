@@ -79,35 +79,6 @@ def _matrix(query: Any, domain: Domain) -> LinearQuery:
     return matrix
 
 
-def weights_of(query: Any, clique: Iterable[str] | str | None, domain: Domain, rows: range) -> np.ndarray:
-    """Return the weights that some rows of a linear query give to the cells of the table that it reads.
-
-    Args:
-        query, clique: as for `answer_table`, without functions; or attributes, for their cells.
-        domain: the domain of the table.
-        rows: the numbers of the rows, in row-major order of the answer.
-
-    Returns:
-        an array of shape (len(rows), cells).
-    """
-    if isinstance(query, LinearMeasurement):
-        query = query.query
-    elif clique is None and is_names(query):
-        query = None
-    found = np.zeros((len(rows), domain.size()))
-    if query is None:
-        found[np.arange(len(rows)), rows] = 1.0
-        return found
-    one_row = not isinstance(query, LinearQuery) and np.ndim(query) == 1
-    reading = as_query([query] if one_row else query).in_order(domain.attributes)
-    unit = np.zeros(reading.rows)
-    for place, row in enumerate(rows):
-        unit[row] = 1.0
-        found[place] = reading.transpose(unit).reshape(-1)
-        unit[row] = 0.0
-    return found
-
-
 def has_whole_coefficients(query: Any, clique: Iterable[str] | str | None) -> bool:
     """Return whether the answers are counts, or sums and differences of counts, so that they are whole numbers.
 

@@ -29,15 +29,6 @@ def test_short_work_is_silent(capsys):
     assert capsys.readouterr().err == "pgmest: it takes about 2 minutes\n"
 
 
-@pytest.mark.parametrize("method", ["hmc", "laplace"])
-def test_a_posterior_says_how_long_it_takes_before_it_starts(model, monkeypatch, capsys, method):
-    model.posterior(draws=40, warm_up=10, seed=0, method=method)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "LONG", 0.0)
-    model.posterior(draws=40, warm_up=10, seed=0, method=method)
-    assert capsys.readouterr().err.startswith("pgmest: drawing from the posterior takes about ")
-
-
 def test_error_bars_say_how_long_they_take(model, monkeypatch, capsys):
     monkeypatch.setattr(progress, "LONG", 0.0)
     model.interval("a", kind="noise")

@@ -86,10 +86,10 @@ class TestFormulas:
         given, domain = pg.LinearMeasurement.exact(pg.Factor({"a": 2}, [30.0, 20.0]), "a"), pg.Domain({"a": 2, "b": 2})
         noisy = pg.LinearMeasurement(np.array([24.0, 26.0]), ("b",), 3.0)
         model = pg.estimate([given, noisy], domain)
-        for tables in (model.sample_tables(3, seed=0), model.posterior(draws=100, seed=0).sample_tables(3, seed=0)):
-            results = [(t.project("b").values[1], 1.0) for t in tables]
-            assert (tables.about, combine(results, tables=tables).rule) == ("table", "multiple_imputation")
-            assert combine(results, tables=tables, rule="noise_aware").rule == "noise_aware"
+        tables = model.sample_tables(3, seed=0)
+        results = [(t.project("b").values[1], 1.0) for t in tables]
+        assert (tables.about, combine(results, tables=tables).rule) == ("table", "multiple_imputation")
+        assert combine(results, tables=tables, rule="noise_aware").rule == "noise_aware"
         tables = model.sample_tables(3, about="population", seed=0)
         assert (tables.changed("abc").about, combine(self.RESULTS, tables=tables).rule) == ("population", "noise_aware")
 
@@ -110,45 +110,8 @@ class TestFormulas:
         assert np.all((found.p_values() > 0) & (found.p_values() < 1))
 
 
-def report(**changed):
-    usual = {"reliable": True, "nearly_reliable": False, "disagreement": 1.0, "trouble": "", "bulk_ess": 400.0}
-    return SampledTables(range(8), SimpleNamespace(**usual | changed))
-
-
-class TestPosteriorsThatDoNotCarryIt:
+class TestTablesThatAreGiven:
     RESULTS = tuple((float(value), 0.1) for value in (1.0, 1.4, 0.8, 1.1, 1.3, 0.9, 1.2, 0.7))
-
-    def test_an_unreliable_posterior_is_refused_with_its_reason(self) -> None:
-        with pytest.raises(ArgumentError, match=r"not reliable yet, as its chains disagree .*: .* Raise warm_up="):
-            combine(self.RESULTS, tables=report(reliable=False, trouble="its chains disagree (R-hat 1.4)"))
-        for draws in (1.5, np.nan):
-            with pytest.raises(ArgumentError, match=r"effective draws .* raise draws="):
-                combine(self.RESULTS, tables=report(bulk_ess=draws))
-
-    def test_tables_count_as_no_more_than_the_effective_draws(self) -> None:
-        plain, enough, few = (
-            combine(self.RESULTS, rule="multiple_imputation", tables=one)
-            for one in (None, report(), report(bulk_ess=3.0))
-        )
-        assert repr(plain) == repr(enough)
-        assert few.stddev == pytest.approx(np.sqrt(0.1 + (1 + 1 / 3) * plain.between))
-        assert few.degrees < plain.degrees
-        assert "count as 3 draws" in repr(few)
-
-    def test_chains_that_disagree_a_little_widen_the_variance_between_tables(self) -> None:
-        apart = report(reliable=False, nearly_reliable=True, disagreement=1.08)
-        plain, wider = (combine(self.RESULTS, rule="multiple_imputation", tables=one) for one in (None, apart))
-        assert wider.between == pytest.approx(1.08**2 * plain.between)
-        assert wider.stddev > plain.stddev
-        assert "multiplied by 1.17" in repr(wider)
-
-    def test_a_posterior_of_the_package(self) -> None:
-        measured = pg.LinearMeasurement(np.array([300.0, 200.0]), ("a",), 5.0)
-        posterior = pg.estimate([measured], {"a": 2}).posterior(draws=200, seed=0)
-        assert posterior.report.reliable
-        tables = posterior.sample_tables(8, seed=0)
-        results = [(t.project("a").values[1] / t.records, 0.24 / t.records) for t in tables]
-        assert repr(combine(results, tables=tables)) == repr(combine(results))
 
     @pytest.mark.parametrize(
         ("names", "told"),
@@ -156,7 +119,7 @@ class TestPosteriorsThatDoNotCarryIt:
         ids=["no names", "an attribute in a formula", "other names"],
     )
     def test_pairs_that_no_answer_is_about_are_told(self, names: tuple[str, ...], told: list[str]) -> None:
-        tables = SampledTables(range(8), None, [("a", "b"), ("c", "d")])
+        tables = SampledTables(range(8), [("a", "b"), ("c", "d")])
         params = pd.Series([1.0] * len(names), index=names) if names else np.ones(1)
         results = [SimpleNamespace(params=params + shift, bse=0.1 * params) for shift in np.linspace(0, 1, 8)]
         (note,) = [note for note in combine(results, tables=tables).notes if "no answer is about" in note]
@@ -164,15 +127,15 @@ class TestPosteriorsThatDoNotCarryIt:
         assert combine(results, tables=SampledTables(range(8))).notes == combine(results).notes
 
     def test_tables_that_lost_their_facts_are_refused(self) -> None:
-        tables = report()
-        wrongs: list[Any] = [tables[:8], list(tables), tables.report]
+        tables = SampledTables(range(8))
+        wrongs: list[Any] = [tables[:8], list(tables), 8]
         for wrong in wrongs:
             with pytest.raises(ArgumentError, match="the list that sample_tables returned"):
                 combine(self.RESULTS, tables=wrong)
         with pytest.raises(ArgumentError, match="4 results of 8 tables"):
             combine(self.RESULTS[:4], tables=tables)
-        changed = SampledTables(range(2), tables.report, [("a", "b")]).changed("xy")
-        assert (list(changed), changed.report, changed.unmeasured) == (["x", "y"], tables.report, (("a", "b"),))
+        changed = SampledTables(range(2), [("a", "b")]).changed("xy")
+        assert (list(changed), changed.unmeasured) == (["x", "y"], (("a", "b"),))
 
     def test_models_and_results_return_tables_that_know_their_pairs(self) -> None:
         data = pg.Dataset.from_codes(
@@ -181,7 +144,6 @@ class TestPosteriorsThatDoNotCarryIt:
         measured = [pg.LinearMeasurement(data.project(pair), pair, 5.0) for pair in (("a", "b"), ("b", "c"))]
         model = pg.estimate(measured, data.domain)
         assert model.sample_tables(2, seed=0).unmeasured == (("a", "c"),)
-        assert model.posterior(draws=40, method="laplace").sample_tables(2, seed=0).unmeasured == (("a", "c"),)
 
     def test_chains_that_disagree_widen_the_interval_and_the_result_says_so(self) -> None:
         generator, covered, plain = np.random.default_rng(0), 0, 0
@@ -189,7 +151,7 @@ class TestPosteriorsThatDoNotCarryIt:
             centers = generator.normal(0.0, 1.0, 4).repeat(10)
             values = centers + generator.normal(0.0, 0.1, 40)
             found = combine([(value, 1e-6) for value in values])
-            assert "chains disagree" in repr(found)
+            assert "chains that disagree" in repr(found)
             low, high = found.interval()
             covered += low <= 0 <= high
             plain += abs(values.mean()) <= 1.96 * values.std() / np.sqrt(40)
@@ -322,22 +284,6 @@ class TestCoverage:
         assert self.covered("noise_aware", population) == pytest.approx(0.95, abs=0.025)
         assert self.covered("multiple_imputation", table) == pytest.approx(0.95, abs=0.025)
         assert self.covered("simple", population) < (0.9 if noise > 0.1 else 0.97)  # it does not know of noise
-
-    def test_tables_of_a_posterior(self) -> None:
-        """From a population to records, noise, posterior, tables and back, many times over."""
-        shares, domain = np.array([[0.3, 0.1], [0.2, 0.4]]), pg.Domain({"a": 2, "b": 2})
-        truth, held, generator = 0.6, [], np.random.default_rng(3)
-        for trial in range(25):
-            counts = generator.multinomial(800, shares.ravel()).reshape(2, 2)
-            noisy = pg.LinearMeasurement(counts + generator.normal(0, 20, (2, 2)), ("a", "b"), 20.0)
-            posterior = pg.estimate([noisy], domain).posterior(40, trial, method="laplace")
-            results = []
-            for table in posterior.sample_tables(20, seed=trial):
-                share = table.project("a").values[1] / table.records
-                results.append((share, share * (1 - share) / table.records))
-            low, high = combine(results).interval()
-            held.append(low <= truth <= high)
-        assert 0.85 <= np.mean(held) <= 1.0
 
 
 class TestOtherLibraries:

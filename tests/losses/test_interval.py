@@ -76,13 +76,6 @@ class TestEstimates:
             np.testing.assert_allclose(model.project("c").values, TABLE.project("c").values, atol=1.0)
             assert np.abs(model.project(("b", "c")).values - NOISY.values.reshape(2, 2)).max() < 20
 
-    def test_posteriors_stay_between_the_ends(self) -> None:
-        posterior = pg.estimate([*PUBLISHED[:2], NOISY], DOMAIN).posterior(40, chains=2, warm_up=60)
-        _, counts = posterior.draws(("a", "b"))
-        low, high = (end.reshape(3, 2) for end in (PUBLISHED[0].low, PUBLISHED[0].high))
-        assert np.all(counts >= low - 1.5)
-        assert np.all(counts <= high + 1.5)
-
     def test_error_bars_are_as_wide_as_the_rounding(self) -> None:
         found = pg.estimate([M.rounded([500, 700], "b", 100)], DOMAIN).uncertainty("b", replicates=60)
         assert np.all((found.stddev.values > 20) & (found.stddev.values < 70))
@@ -134,17 +127,14 @@ class TestRandomRounding:
                 value, _ = likelihood.flat_value_and_gradient(np.array([float(count)]))
                 assert np.exp(-value) == pytest.approx(share, abs=0.25 / base)
 
-    def test_its_slope_and_curvature_are_those_of_differences(self) -> None:
+    def test_its_slope_is_that_of_differences(self) -> None:
         z = np.concatenate([np.linspace(-40, 40, 321) + 1e-3, [200.0, -300.0]])
         for base in (4.0, 12.0, 20.0, 400.0):
             width, step = np.full(len(z), base), 1e-4
-            value, slope, curvature = _triangular(z, width)
-            after, later, _ = _triangular(z + step, width)
-            before, earlier, _ = _triangular(z - step, width)
+            value, slope = _triangular(z, width)
+            after, before = (_triangular(z + sign * step, width)[0] for sign in (1, -1))
             assert np.isfinite(value).all()
             np.testing.assert_allclose((after - before) / (2 * step), slope, atol=2e-3, rtol=2e-3)
-            inside = np.abs(np.abs(z) - base - 4.0) > 0.01
-            np.testing.assert_allclose(((later - earlier) / (2 * step))[inside], curvature[inside], atol=2e-2)
             assert np.all(np.diff(slope[:-2]) >= -1e-9)  # log-concave
 
     def test_a_likelier_count_is_nearer_to_what_was_published(self) -> None:

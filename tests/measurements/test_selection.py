@@ -17,31 +17,7 @@ DOMAIN = pg.Domain({"a": 3, "b": 3, "c": 2})
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
 
 
-def selection(rate: float, candidates: int) -> PaidSelection:
-    one = ScoredMarginal(("a", "b"), np.zeros(9))
-    return PaidSelection(one, (one,), rate, candidates)
-
-
 class TestLaw:
-    @pytest.mark.parametrize("rate", [0.2, 1.0, 5.0])
-    def test_it_says_no_more_than_the_mechanism_does(self, rate) -> None:
-        """The chance of losing, of a candidate among others whose scores are known, against the mean over winners."""
-        generator = np.random.default_rng(0)
-        for _ in range(20):
-            others = generator.normal(0.0, 3.0, generator.integers(2, 12))
-            chances = np.exp(rate * (others - others.max()))
-            chances /= chances.sum()
-            for score in others.max() + np.array([-5.0, 0.0, 1.0, 3.0, 8.0, 30.0]):
-                exact = 1.0 / (1.0 + _odds(rate, score, others))
-                told = chances @ np.exp(selection(rate, len(others) + 1).log_likelihood(score, others))
-                assert told >= exact - 0.05
-
-    def test_far_above_the_winner_is_unlikely_and_below_it_says_nothing(self) -> None:
-        one = selection(1.0, 10)
-        found = np.exp(one.log_likelihood(np.array([-50.0, 0.0, np.log(10.0), 20.0]), np.zeros(4)))
-        np.testing.assert_allclose(found[:3], [1.0, 10 / 11, 0.5], atol=1e-9)
-        assert found[3] < 1e-6
-
     def test_which_candidates_win_is_as_the_rate_says(self) -> None:
         """The curator's own selections have the rate that it records."""
         data = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 2, (60, 3)), DOMAIN)
@@ -57,11 +33,6 @@ class TestLaw:
         chances = np.exp(kept.rate * (scores - scores.max()))
         found = np.array([wins[pair] for pair in PAIRS]) / 600
         np.testing.assert_allclose(found, chances / chances.sum(), atol=0.07)
-
-
-def _odds(rate: float, score: float, others: np.ndarray) -> float:
-    """That the candidate wins against that another one does."""
-    return float(1.0 / np.exp(rate * (others - score)).sum())
 
 
 class TestCurator:

@@ -115,7 +115,7 @@ def test_exact_totals_of_a_level_are_held():
     assert found.sample(seed=0).project("code@chapter").values.tolist() == [50, 30, 20]
 
 
-@pytest.mark.parametrize("kind", ["errors", "noise", "posterior", "bounds"])
+@pytest.mark.parametrize("kind", ["errors", "noise", "bounds"])
 def test_intervals_by_level_are_those_of_the_sums(model, kind):
     low, high = pg.interval(model, ("code@chapter", "sex"), kind=kind)
     query = pg.Kron({"code": np.eye(3)[CHAPTER].T, "sex": pg.queries.identity(2)})

@@ -65,8 +65,6 @@ def test_intervals(name):
         assert np.array_equal(low.values, np.zeros(3))
         assert np.array_equal(high.values, np.zeros(3))
     assert np.array_equal(model.uncertainty(("type", "floor")).stddev.values, np.zeros((3, 2)))
-    with pytest.raises(ArgumentError, match="without records has no posterior"):
-        model.posterior(50)
 
 
 @pytest.mark.filterwarnings("error")

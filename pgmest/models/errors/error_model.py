@@ -17,7 +17,7 @@ from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, M
 from pgmest.models.errors.mixture import learned_weights
 from pgmest.models.errors.model_tables import LEAST, ModelTables
 from pgmest.models.errors.plausible_tables import sums_along, without_negative_counts
-from pgmest.models.errors.published_tables import MOST_CELLS, PublishedTable
+from pgmest.models.errors.published_tables import MOST_CELLS, PublishedTable, can_be_read
 from pgmest.models.errors.smooth_shares import SmoothShares
 from pgmest.models.errors.table_answers import TableAnswer, read_answers
 from pgmest.models.errors.unseen import UnseenDependence
@@ -223,7 +223,7 @@ class ErrorModel:
 
     def _published(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         """Draw errors of a published table, which agree with those of its margins that smaller ones determine."""
-        margins = {(): drawing.errors[()]}
+        margins: dict[Clique, np.ndarray] = {(): drawing.errors[()]}
         for axis in range(len(clique) if len(clique) > 1 else 0):
             margin = clique[:axis] + clique[axis + 1 :]
             if self.published(margin) != clique:
@@ -402,9 +402,13 @@ class ErrorModel:
     def _tables_between(self) -> list[Clique]:
         """The tables of which an answer lies between two ends, the smallest first."""
         domain = self.tables.domain
-        between = [m for m in self.known.measurements if m.low is not None and m.high is not None]
-        known = {domain.ordered(m.clique) for m in between if (np.isfinite(m.high) & ~m.exact_rows).any()}
-        return sorted((c for c in known if domain.size(c) <= MOST_CELLS), key=lambda c: (domain.size(c), domain.axes(c)))
+        known = {
+            domain.ordered(m.clique)
+            for m in self.known.measurements
+            if m.clique and m.high is not None and (np.isfinite(m.high) & ~m.exact_rows).any() and can_be_read(m)
+        }
+        small = (clique for clique in known if domain.size(clique) <= MOST_CELLS)
+        return sorted(small, key=lambda clique: (domain.size(clique), domain.axes(clique)))
 
     @cached_property
     def _pairs(self) -> dict[Clique, ComparedTable]:

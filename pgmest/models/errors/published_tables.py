@@ -23,12 +23,17 @@ MOST_CELLS, MOST_ENTRIES = 50_000, 5_000_000
 POINTS = 101
 """The number of values between two ends of which one is drawn; all whole numbers if there are fewer."""
 FAR = 12.0
-"""Without an upper end, answers are drawn up to this many times the expected one above the lower end."""
+"""Answers are drawn up to this many times the expected one above the lower end."""
 ROUNDS, CLOSE = 20, 0.01
 """The largest number of times that sums, and then cells, are moved back between their ends, and the distance, in
 counts, from which on it is enough."""
 LEAST = 1e-6
 """The least variance of an answer, in squared counts, and the largest rounding error of an end."""
+
+
+def can_be_read(measurement: LinearMeasurement) -> bool:
+    """Return whether the matrix of a measurement is small enough to be read."""
+    return measurement.query is None or measurement.rows * measurement.cells <= MOST_ENTRIES
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +110,22 @@ class Answers:
         points, weights = self._likely(np.maximum(self.matrix @ expected, LEAST))
         below = np.cumsum(weights, axis=1)
         ranks = generator.permuted(np.tile(np.arange(count), (len(points), 1)), axis=1).T
-        places = sum(((ranks + 0.5) / count > below[:, place] for place in range(points.shape[1] - 1)), np.zeros(1, int))
+        places = np.zeros(ranks.shape, dtype=np.int64)
+        for place in range(points.shape[1] - 1):
+            places += (ranks + 0.5) / count > below[:, place]
         means = (weights * points).sum(axis=1)
         variances = (weights * np.square(points - means[:, None])).sum(axis=1)
-        return points[np.arange(len(points)), np.broadcast_to(places, ranks.shape)], variances
+        return points[np.arange(len(points)), places], variances
 
     def _likely(self, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return points between the ends, and how likely each is, given the means without ends."""
         sums = np.array_equal(self.matrix.data, np.rint(self.matrix.data))
-        closed, first, last = np.isfinite(self.high), np.ceil(self.low - LEAST), np.floor(self.high + LEAST)
-        whole = closed & sums & (first <= last)
+        first, last = np.ceil(self.low - LEAST), np.floor(self.high + LEAST)
+        whole = np.isfinite(self.high) & sums & (first <= last)
         first = np.where(whole, first, self.low)
-        width = np.where(closed, np.where(whole, last, self.high) - first, FAR * means)
+        width = np.where(whole, last, self.high) - first
         few = whole & (width < POINTS)
+        width = np.where(few, width, np.minimum(width, FAR * means))
         most = int(width.max(where=few, initial=0)) + 1 if few.all() else POINTS
         steps = np.arange(most)
         points = first[:, None] + np.where(few[:, None], steps, width[:, None] * (steps + 0.5) / most)
@@ -172,7 +180,7 @@ class PublishedTable:
         known = [
             Answers.of(one, _onto(domain, clique, one.clique))
             for one in measurements
-            if set(one.clique) <= set(clique) and one.rows * one.cells <= max(MOST_ENTRIES, one.cells)
+            if set(one.clique) <= set(clique) and can_be_read(one)
         ]
         for answer in answers:
             names = tuple(name for name in clique if name in answer.clique)
@@ -216,7 +224,8 @@ class PublishedTable:
         ]
         closed = [one for one in (one.chosen(~one.are_open) for one in self.sums) if len(one.values)]
         drawn = [one.draws(self.expected, count, generator) for one in closed]
-        sums = _Sums.of([*onto, *(one.matrix for one in closed)], variances, [*(0.0 for _ in onto), *(v for _, v in drawn)])
+        own = [*([0.0] * len(onto)), *(noise for _, noise in drawn)]
+        sums = _Sums.of([*onto, *(one.matrix for one in closed)], variances, own)
         cells = np.clip(sums.agreeing(cells, [*wanted, *(values for values, _ in drawn)]), low, high)
         ends = [one for one in self.sums if one.stddev is None]
         sums = _Sums.of([*onto, *(one.matrix for one in ends)], variances)
@@ -260,7 +269,9 @@ class _Sums:
     factors: Any
 
     @classmethod
-    def of(cls, matrices: Sequence[Any], variances: np.ndarray, own: Sequence[np.ndarray | float] | None = None) -> _Sums:
+    def of(
+        cls, matrices: Sequence[Any], variances: np.ndarray, own: Sequence[np.ndarray | float] | None = None
+    ) -> _Sums:
         """Create the sums of the rows of matrices.
 
         Args:

@@ -95,7 +95,7 @@ def sample_tables_of(
         _warn_of_unmeasured(unmeasured)
     if not model.total > 0:
         empty = [model.sample(0 if n is None else n, seed=generator).select(asked) for _ in range(m)]
-        return SampledTables(empty, None, unmeasured, about=about)
+        return SampledTables(empty, unmeasured, about=about)
     free = not facts and plausible.errors.tables.all_possible
     means = {name: plausible.mean(name) for name in names} if free else {}
     records, found = _records_of(model, names, means), list[Dataset]()
@@ -129,7 +129,7 @@ def sample_tables_of(
             SyntheticTablesWarning,
             stacklevel=3,
         )
-    return SampledTables(found, None, unmeasured, about=about)
+    return SampledTables(found, unmeasured, about=about)
 
 
 def _warn_of_unmeasured(pairs: Sequence[Clique]) -> None:

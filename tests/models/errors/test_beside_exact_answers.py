@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.models.error_bars import _needs_bounds
 from pgmest.priors import Support
 from tests.mechanisms.test_invariants import DATA, DOMAIN, HOLDING, made
 
@@ -93,11 +92,13 @@ def test_least_answers_leave_intervals_as_they_are(name, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["between", "without noise"])
-def test_answers_between_two_ends_or_without_any_noise_have_other_intervals(kind):
+def test_answers_between_two_ends_or_without_any_noise_have_bounds_where_nothing_was_measured_together(kind):
     counts = DATA.project(("region", "sex")).values
     noisy = pg.LinearMeasurement(counts + 1.0, ("region", "sex"), 5.0)
     rounded = pg.LinearMeasurement.rounded(5 * np.rint(counts.sum(axis=1) / 5), "region", 5)
-    answers = [noisy, rounded] if kind == "between" else [exact("region", None)]
+    answers = [noisy, rounded] if kind == "between" else [exact("region", None), exact("sex", None)]
     model = pg.estimate(answers, DOMAIN.project(("region", "sex", "work")))
     assert model.interval(("region", "work")).kind == "bounds"
-    assert _needs_bounds(model, ("region", "sex"), None, None)
+    assert model.interval("region").kind == "errors"
+    assert model.interval(("region", "sex")).kind == ("errors" if kind == "between" else "bounds")
+    assert model.interval(("region", "sex"), about="population").kind == "errors"

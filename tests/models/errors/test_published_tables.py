@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,33 @@ def test_large_ranges_beside_small_ones_keep_their_own_widths() -> None:
     assert widths[0, 1] <= 1
     assert widths[1, 0] <= 1
     assert (widths[[0, 1], [0, 1]] > 50).all()
+
+
+def test_ends_that_say_nothing_leave_counts_unknown() -> None:
+    table = records(1).project(("a", "b")).values
+    wide = Answer.between(np.zeros((6, 5)), np.full((6, 5), 1e6), ("a", "b"))
+    model = pg.estimate([wide, Answer.exact([600], ())], DOMAIN)
+    found = model.interval(("a", "b"))
+    assert found.width.values.min() > 40
+    assert np.mean((found.low.values <= table) & (table <= found.high.values)) >= 0.9
+
+
+def test_the_number_of_records_may_be_published() -> None:
+    table = records(1).project(("a", "b")).values
+    total = Answer.rounded([600], (), 20)
+    model = pg.estimate([total, nearest(table, ("a", "b"), np.random.default_rng(0))], DOMAIN)
+    found = model.interval(())
+    assert found.low.values <= 600 <= found.high.values
+    assert 5 < found.width.values <= 20
+    assert model.interval(lambda one: one.values[0] / one.values.sum(), clique="a").width.values > 0
+
+
+def test_files_keep_the_intervals(tmp_path: Path) -> None:
+    model = model_of(at_random, records(1))
+    model.save(tmp_path / "model.npz")
+    found, again = (one.interval(("a", "b")) for one in (model, pg.load(tmp_path / "model.npz")))
+    np.testing.assert_allclose(again.low.values, found.low.values, atol=1e-6)
+    np.testing.assert_allclose(again.high.values, found.high.values, atol=1e-6)
 
 
 def test_functions_levels_and_conditions() -> None:
