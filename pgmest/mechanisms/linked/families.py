@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from pgmest.data.linked_names import ANOTHER, NEXT, number_of
+from pgmest.mechanisms.linked.kernel_arguments import Rows
 from pgmest.mechanisms.linked.pairing import MOST_ALL, MOST_COUNTED, NEAR
 from pgmest.tables.domain import Clique, Domain
 
@@ -201,6 +202,11 @@ class Families:
     def first(self) -> np.ndarray:
         """The first child of each family."""
         return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def rows(self) -> Rows:
+        """The argument of the kernels."""
+        return Rows(self.first, self.sizes, self.parents, self.children)
 
     @cached_property
     def owners(self) -> np.ndarray:

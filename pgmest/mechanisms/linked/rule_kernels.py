@@ -9,16 +9,16 @@ from pgmest._base.compiled import compiled, inlined
 
 
 @inlined
-def _barred_rows(g, i, parents, children, bars, barred):
+def _barred_rows(g, i, rows, rules):
     """Return in how many tables of impossible combinations child i of a family is."""
-    broken = 0
+    broken, bars = 0, rules.bars
     for t in range(len(bars)):
         cell = bars[t, 0]
         for p in range(1, bars.shape[1], 3):
             if bars[t, p] >= 0:
-                code = children[i, bars[t, p + 1]] if bars[t, p] == 1 else parents[g, bars[t, p + 1]]
+                code = rows.children[i, bars[t, p + 1]] if bars[t, p] == 1 else rows.parents[g, bars[t, p + 1]]
                 cell += code * bars[t, p + 2]
-        broken += barred[cell]
+        broken += rules.barred[cell]
     return broken
 
 
@@ -29,26 +29,10 @@ def _beyond(number, r, limits):
 
 
 @inlined
-def violations(g, first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred):
-    """Return by how many rows or pairs a family breaks rules.
-
-    Args:
-        g: the family.
-        first, sizes: the first child and the number of children of each family.
-        parents, children: the codes, shape (families, attributes) and (children, attributes).
-        counted: for each rule about a number of children, its attribute.
-        among: for each rule, whether each code of its attribute counts, shape (rules, codes); for rules that compare
-            children, 1 for the higher ones and 2 for the lower ones, after the rules about numbers.
-        limits: the least and the largest number of each rule about numbers.
-        compared: for each rule that compares, its attribute and the attribute whose codes are compared.
-        allowed: for each rule that compares, the pairs of codes that may stand together.
-        rising: the attribute whose codes never fall from one child to the next; -1 without one.
-        bars: for each table of impossible combinations, its first cell in `barred`, and for each of its attributes
-            whether it is a child's, its place, and the step of its codes; shape (tables, 1 + 3 * attributes), -1 for
-            no attribute.
-        barred: whether each cell is impossible.
-    """
-    broken, start, size = 0, first[g], sizes[g]
+def violations(g, rows, rules):
+    """Return by how many rows or pairs a family breaks rules."""
+    children, counted, among, compared, rising = rows.children, rules.counted, rules.among, rules.compared, rules.rising
+    broken, start, size = 0, rows.first[g], rows.sizes[g]
     if rising >= 0:
         for i in range(start, start + size - 1):
             broken += children[i, rising] > children[i + 1, rising]
@@ -56,17 +40,17 @@ def violations(g, first, sizes, parents, children, counted, among, limits, compa
         number = 0
         for i in range(start, start + size):
             number += among[r, children[i, counted[r]]]
-        broken += _beyond(number, r, limits)
+        broken += _beyond(number, r, rules.limits)
     for r in range(len(compared)):
         kinds = len(counted) + r
         for i in range(start, start + size):
             if among[kinds, children[i, compared[r, 0]]] == 1:
                 for j in range(start, start + size):
                     lower = among[kinds, children[j, compared[r, 0]]] == 2
-                    if lower and not allowed[r, children[i, compared[r, 1]], children[j, compared[r, 1]]]:
+                    if lower and not rules.allowed[r, children[i, compared[r, 1]], children[j, compared[r, 1]]]:
                         broken += 1
     for i in range(start, start + size):
-        broken += _barred_rows(g, i, parents, children, bars, barred)
+        broken += _barred_rows(g, i, rows, rules)
     return broken
 
 
@@ -80,21 +64,16 @@ def _falls(i, start, size, children, rising):
 
 
 @inlined
-def violations_beside(
-    g, i, first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred
-):
-    """Return the violations of a family, as `violations` does, without some that do not depend on child i.
-
-    Args:
-        g, i: the family and its child; the others are the arguments of `violations`.
-    """
-    start, size = first[g], sizes[g]
-    broken = _barred_rows(g, i, parents, children, bars, barred) + _falls(i, start, size, children, rising)
+def violations_beside(g, i, rows, rules):
+    """Return the violations of a family, as `violations` does, without some that do not depend on child i."""
+    children, counted, among, compared = rows.children, rules.counted, rules.among, rules.compared
+    start, size = rows.first[g], rows.sizes[g]
+    broken = _barred_rows(g, i, rows, rules) + _falls(i, start, size, children, rules.rising)
     for r in range(len(counted)):
         number = 0
         for j in range(start, start + size):
             number += among[r, children[j, counted[r]]]
-        broken += _beyond(number, r, limits)
+        broken += _beyond(number, r, rules.limits)
     for r in range(len(compared)):
         kinds = len(counted) + r
         kind, code = among[kinds, children[i, compared[r, 0]]], children[i, compared[r, 1]]
@@ -102,25 +81,22 @@ def violations_beside(
             continue
         for j in range(start, start + size):
             other = children[j, compared[r, 1]]
-            apart = not (allowed[r, code, other] if kind == 1 else allowed[r, other, code])
+            apart = not (rules.allowed[r, code, other] if kind == 1 else rules.allowed[r, other, code])
             broken += apart and among[kinds, children[j, compared[r, 0]]] == 3 - kind
     return broken
 
 
 @compiled
-def count_violations(
-    first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred, broken
-):
-    """Set `broken` to the violations of each family; the other arguments are those of `violations`."""
-    for g in range(len(sizes)):
-        broken[g] = violations(
-            g, first, sizes, parents, children, counted, among, limits, compared, allowed, rising, bars, barred
-        )
+def count_violations(rows, rules, broken):
+    """Set `broken` to the violations of each family."""
+    for g in range(len(rows.sizes)):
+        broken[g] = violations(g, rows, rules)
 
 
 @inlined
-def _add_child(i, sign, children, counted, among, compared, allowed, numbers, conflicts):
+def _add_child(i, sign, children, rules, numbers, conflicts):
     """Add child i to the numbers of children of rules and to conflicts, or remove it (sign -1)."""
+    counted, among, compared, allowed = rules.counted, rules.among, rules.compared, rules.allowed
     for r in range(len(counted)):
         numbers[r] += sign * among[r, children[i, counted[r]]]
     for r in range(len(compared)):
@@ -133,28 +109,12 @@ def _add_child(i, sign, children, counted, among, compared, allowed, numbers, co
 
 
 @inlined
-def _violations_left(
-    g,
-    i,
-    start,
-    size,
-    parents,
-    children,
-    counted,
-    among,
-    limits,
-    compared,
-    allowed,
-    rising,
-    bars,
-    barred,
-    numbers,
-    conflicts,
-):
+def _violations_left(g, i, rows, rules, numbers, conflicts):
     """Return `violations_beside` of child i, given the numbers and the conflicts of the other children."""
-    broken = _barred_rows(g, i, parents, children, bars, barred) + _falls(i, start, size, children, rising)
+    children, counted, among, compared = rows.children, rules.counted, rules.among, rules.compared
+    broken = _barred_rows(g, i, rows, rules) + _falls(i, rows.first[g], rows.sizes[g], children, rules.rising)
     for r in range(len(counted)):
-        broken += _beyond(numbers[r] + among[r, children[i, counted[r]]], r, limits)
+        broken += _beyond(numbers[r] + among[r, children[i, counted[r]]], r, rules.limits)
     for r in range(len(compared)):
         kind = among[len(counted) + r, children[i, compared[r, 0]]]
         if kind > 0:
@@ -163,26 +123,7 @@ def _violations_left(
 
 
 @compiled
-def repair_families(
-    broken,
-    draws,
-    first,
-    sizes,
-    parents,
-    children,
-    counted,
-    among,
-    limits,
-    compared,
-    allowed,
-    rising,
-    bars,
-    barred,
-    attributes,
-    codes,
-    numbers,
-    conflicts,
-):
+def repair_families(broken, draws, rows, rules, attributes, codes, numbers, conflicts):
     """Change codes of broken families one by one, each to one with the fewest violations, until none are left.
 
     Args:
@@ -193,31 +134,27 @@ def repair_families(
         numbers: an array for work: for each rule about numbers, the number of children.
         conflicts: an array for work: for each rule that compares and each code, the number of lower children that
             conflict with a higher child of this code, then of higher ones with a lower child; shape (2, rules, codes).
-        first, ..., barred: as for `violations`.
     """
-    rules = (counted, among, limits, compared, allowed, rising, bars, barred)
-    seen = (children, counted, among, compared, allowed, numbers, conflicts)
+    children, seen = rows.children, (rows.children, rules, numbers, conflicts)
     for s in range(len(broken)):
         g, draw = broken[s], draws[s]
-        start, size = first[g], sizes[g]
+        start, size = rows.first[g], rows.sizes[g]
         numbers[:] = 0
         conflicts[:] = 0
         for i in range(start, start + size):
             _add_child(i, 1, *seen)
-        left = violations(g, first, sizes, parents, children, *rules)
+        left = violations(g, rows, rules)
         while left > 0:
             fewest, ties, child, attribute, value = left, 0, 0, 0, 0
             for i in range(start, start + size):
                 _add_child(i, -1, *seen)
-                others = left - _violations_left(g, i, start, size, parents, children, *rules, numbers, conflicts)
+                others = left - _violations_left(g, i, rows, rules, numbers, conflicts)
                 for p in range(len(attributes)):
                     a = attributes[p]
                     kept = children[i, a]
                     for w in range(codes[a]):
                         children[i, a] = w
-                        now = others + _violations_left(
-                            g, i, start, size, parents, children, *rules, numbers, conflicts
-                        )
+                        now = others + _violations_left(g, i, rows, rules, numbers, conflicts)
                         if now < fewest:
                             fewest, ties = now, 0
                         if now == fewest and now < left:

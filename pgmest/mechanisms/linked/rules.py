@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from pgmest.data.linked_rules import CountRule, Impossible, Older, Rule
 from pgmest.data.smallest_family import Family
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.linked.families import Families, Layout
+from pgmest.mechanisms.linked.kernel_arguments import Rules
 from pgmest.mechanisms.linked.zeros import Zeros, barred_attributes, barred_cells
 
 SPARE, MOST_SPARE = 50, 5000
@@ -99,10 +99,10 @@ class FamilyRules:
         )
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The arguments of the kernels."""
+    def arrays(self) -> Rules:
+        """The argument of the kernels."""
         rules = self.counted, self.among, self.limits, self.compared, self.allowed
-        return *rules, self.rising, self.bars, self.barred
+        return Rules(*rules, self.rising, self.bars, self.barred)
 
     @property
     def least(self) -> int:
@@ -120,8 +120,7 @@ class FamilyRules:
         from pgmest.mechanisms.linked.rule_kernels import count_violations
 
         found = np.zeros(len(families.sizes), dtype=np.int64)
-        rows = families.first, families.sizes, families.parents, families.children
-        count_violations(*rows, *self.arrays, found)
+        count_violations(families.rows, self.arrays, found)
         return found > 0
 
     def roles(self, children: np.ndarray) -> np.ndarray:
@@ -170,10 +169,10 @@ class FamilyRules:
         codes = np.array(families.layout.child.shape, dtype=np.int64)
         broken = np.flatnonzero(self.broken(families))
         draws = generator.integers(1 << 30, size=len(broken))
-        rows = families.first, families.sizes, families.parents, children
+        rows = families.rows._replace(children=children)
         numbers = np.zeros(len(self.counted), dtype=np.int64)
         conflicts = np.zeros((2, len(self.compared), self.allowed.shape[1]), dtype=np.int64)
-        repair_families(broken, draws, *rows, *self.arrays, attributes, codes, numbers, conflicts)
+        repair_families(broken, draws, rows, self.arrays, attributes, codes, numbers, conflicts)
         return Families(families.layout, families.parents, children)
 
     def _fewest(self, layout: Layout, generator: np.random.Generator) -> Families:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pgmest._base.stages import out_of_time
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
+from pgmest.mechanisms.linked.kernel_arguments import Tables
 from pgmest.mechanisms.linked.rules import FamilyRules
 from pgmest.tables.domain import Clique
 
@@ -45,7 +46,7 @@ class FamilySearch:
     families: Families
     rules: FamilyRules
     generator: np.random.Generator
-    _tables: tuple[np.ndarray, ...] = ()
+    _tables: Tables
 
     @classmethod
     def of(
@@ -95,12 +96,12 @@ class FamilySearch:
         flat = [np.concatenate([np.zeros(1), *parts]) for parts in (off, weights)]  # never empty
         for found in (above, inside, across):
             found[found[..., 0] >= 0, 0] += 1
-        return cls(families, rules, generator, (above, inside, across, places, *flat))
+        return cls(families, rules, generator, Tables(layout.ordered, above, inside, across, places, *flat))
 
     @property
     def distance(self) -> float:
         """The distance from the targets."""
-        return float(self._tables[5] @ np.square(self._tables[4]))
+        return float(self._tables.weights @ np.square(self._tables.off))
 
     def run(self, rounds: int, exchanges: int) -> Families:
         """Return the families after rounds of exchanges and changes of codes.
@@ -134,9 +135,7 @@ class FamilySearch:
 
     @property
     def _arguments(self) -> tuple[Any, ...]:
-        families = self.families
-        rows = families.owners, families.first, families.sizes, families.parents, families.children
-        return (*rows, families.layout.ordered, *self._tables, *self.rules.arrays)
+        return self.families.owners, self.families.rows, self._tables, self.rules.arrays
 
     def _exchange(self) -> int:
         from pgmest.mechanisms.linked.search_kernels import exchange_children

@@ -95,28 +95,14 @@ def _moved_number(start, code, others, sign, off, weights, done):
 
 
 @inlined
-def move_code(
-    i,
-    a,
-    sign,
-    g,
-    first,
-    sizes,
-    parents,
-    children,
-    ordered,
-    places_above,
-    places_inside,
-    places_across,
-    places_numbers,
-    off,
-    weights,
-):
+def move_code(i, a, sign, g, rows, tables):
     """Add (sign 1) or remove (sign -1) what the code of attribute a of child i adds; return the change of distance."""
+    first, sizes, parents, children = rows
+    ordered, places_above, places_inside, places_across, numbers, off, weights = tables
     change, size, code = 0.0, sizes[g], children[i, a]
-    if places_numbers[a] >= 0:
+    if numbers[a] >= 0:
         others = _others(i, a, code, first[g], size, children)
-        change += _moved_number(places_numbers[a], code, others, sign, off, weights, True)
+        change += _moved_number(numbers[a], code, others, sign, off, weights, True)
     for h in range(parents.shape[1]):
         if places_above[h, a, FIRST] >= 0:
             cell = (
@@ -149,31 +135,15 @@ def move_code(
 
 
 @inlined
-def move_child(
-    i,
-    j,
-    sign,
-    g,
-    f,
-    first,
-    sizes,
-    parents,
-    children,
-    ordered,
-    above,
-    inside,
-    across,
-    numbers,
-    off,
-    weights,
-    done,
-):
+def move_child(i, j, sign, g, f, rows, tables, done):
     """Add or remove what child i of family g adds to tables of parents and children and of pairs of children.
 
     Child j of family f is the one that it changes places with: what is equal for both is left out, as it stays. Unless
     it is `done`, nothing is changed: the codes are those of j where they are added, and the sum of the changes of cells
     is returned, which is that of the distance if no cell changes twice.
     """
+    first, sizes, parents, children = rows
+    ordered, above, _, across, numbers, off, weights = tables
     change, size = 0.0, sizes[g]
     source = i if done or sign < 0 else j
     for a in range(children.shape[1]):
@@ -219,53 +189,19 @@ def _exchange(children, i, j):
 
 
 @compiled
-def exchange_children(
-    order,
-    partners,
-    owners,
-    first,
-    sizes,
-    parents,
-    children,
-    ordered,
-    places_above,
-    places_inside,
-    places_across,
-    places_numbers,
-    off,
-    weights,
-    counted,
-    among,
-    limits,
-    compared,
-    allowed,
-    rising,
-    bars,
-    barred,
-):
+def exchange_children(order, partners, owners, rows, tables, rules):
     """Exchange each child with its partner, of a family of the same size, where that lowers the distance.
 
     Args:
         order, partners: the children, and the child to exchange each one with.
         owners: the family of each child.
-        first, sizes: the first child and the number of children of each family.
-        parents, children: the codes, shape (families, attributes) and (children, attributes).
-        ordered: whether children are in order.
-        places_above, places_inside, places_across: the places of tables of a parent's and a child's attribute, of two
-            attributes of a child, and of one attribute each of two children.
-        places_numbers: for each attribute, the first cell of its table of numbers of children with a code, or -1.
-        off, weights: for each cell, the difference from the target, and the weight of its square.
-        counted, among, limits, compared, allowed, rising, bars, barred: the rules, as for `violations`.
+        rows, tables, rules: the families, the tables, and the rules.
 
     Returns:
         the number of exchanges.
     """
-    exchanges, ruled = 0, len(counted) + len(compared) + len(bars) > 0 or rising >= 0
-    rows, tables = (
-        (first, sizes, parents, children),
-        (ordered, places_above, places_inside, places_across, places_numbers, off, weights),
-    )
-    rules = (counted, among, limits, compared, allowed, rising, bars, barred)
+    children, exchanges = rows.children, 0
+    ruled = len(rules.counted) + len(rules.compared) + len(rules.bars) > 0 or rules.rising >= 0
     for s in range(len(order)):
         i, j = order[s], partners[s]
         g, f = owners[i], owners[j]
@@ -273,84 +209,58 @@ def exchange_children(
             continue
         guess = 0.0
         for sign in (-1.0, 1.0):
-            guess += move_child(i, j, sign, g, f, *rows, *tables, False)
-            guess += move_child(j, i, sign, f, g, *rows, *tables, False)
+            guess += move_child(i, j, sign, g, f, rows, tables, False)
+            guess += move_child(j, i, sign, f, g, rows, tables, False)
         if not guess < -1e-12:
             continue
         before = 0
         if ruled:
-            before = violations_beside(g, i, *rows, *rules) + violations_beside(f, j, *rows, *rules)
-        change = move_child(i, j, -1.0, g, f, *rows, *tables, True)
-        change += move_child(j, i, -1.0, f, g, *rows, *tables, True)
+            before = violations_beside(g, i, rows, rules) + violations_beside(f, j, rows, rules)
+        change = move_child(i, j, -1.0, g, f, rows, tables, True)
+        change += move_child(j, i, -1.0, f, g, rows, tables, True)
         _exchange(children, i, j)
-        change += move_child(i, j, 1.0, g, f, *rows, *tables, True)
-        change += move_child(j, i, 1.0, f, g, *rows, *tables, True)
+        change += move_child(i, j, 1.0, g, f, rows, tables, True)
+        change += move_child(j, i, 1.0, f, g, rows, tables, True)
         worse = not change < -1e-12
         if ruled and not worse:
-            worse = violations_beside(g, i, *rows, *rules) + violations_beside(f, j, *rows, *rules) > before
+            worse = violations_beside(g, i, rows, rules) + violations_beside(f, j, rows, rules) > before
         if worse:
-            move_child(i, j, -1.0, g, f, *rows, *tables, True)
-            move_child(j, i, -1.0, f, g, *rows, *tables, True)
+            move_child(i, j, -1.0, g, f, rows, tables, True)
+            move_child(j, i, -1.0, f, g, rows, tables, True)
             _exchange(children, i, j)
-            move_child(i, j, 1.0, g, f, *rows, *tables, True)
-            move_child(j, i, 1.0, f, g, *rows, *tables, True)
+            move_child(i, j, 1.0, g, f, rows, tables, True)
+            move_child(j, i, 1.0, f, g, rows, tables, True)
         else:
             exchanges += 1
     return exchanges
 
 
 @compiled
-def change_codes(
-    order,
-    owners,
-    first,
-    sizes,
-    parents,
-    children,
-    ordered,
-    places_above,
-    places_inside,
-    places_across,
-    places_numbers,
-    off,
-    weights,
-    counted,
-    among,
-    limits,
-    compared,
-    allowed,
-    rising,
-    bars,
-    barred,
-    codes,
-    ruled,
-    costs,
-    seen,
-):
+def change_codes(order, owners, rows, tables, rules, codes, ruled, costs, seen):
     """Give each code of each child, in this order, the value that minimizes the distance; return how many changed.
 
     Args:
         codes: the number of codes of each attribute of a child.
         ruled: whether each attribute occurs in a rule; a code that breaks more of them is not taken.
         costs, seen: arrays of zeros for work, as long as the largest number of codes.
-        order, owners, ..., barred: as for `exchange_children`.
+        order, owners, rows, tables, rules: as for `exchange_children`.
     """
-    changed, rows = 0, (first, sizes, parents, children)
-    tables = (ordered, places_above, places_inside, places_across, places_numbers, off, weights)
-    rules = (counted, among, limits, compared, allowed, rising, bars, barred)
+    first, sizes, parents, children = rows
+    ordered, places_above, places_inside, places_across, numbers, off, weights = tables
+    changed = 0
     for s in range(len(order)):
         i = order[s]
         g = owners[i]
         size = sizes[g]
         for a in range(children.shape[1]):
             code, number = children[i, a], codes[a]
-            move_code(i, a, -1.0, g, *rows, *tables)
+            move_code(i, a, -1.0, g, rows, tables)
             costs[:number] = 0.0
-            if places_numbers[a] >= 0:
+            if numbers[a] >= 0:
                 for j in range(first[g], first[g] + size):
                     seen[children[j, a]] += j != i
                 for w in range(number):
-                    cell = places_numbers[a] + w * MOST_COUNTED + seen[w]
+                    cell = numbers[a] + w * MOST_COUNTED + seen[w]
                     if seen[w] < MOST_COUNTED:
                         costs[w] += weights[cell] * (2 * off[cell] + 1.0)
                         if seen[w] > 0:
@@ -394,15 +304,15 @@ def change_codes(
                                 costs[w] += 4 * weights[cell] * share * (off[cell] + 2 * same * share + share)
             best, broken = code, 0
             if ruled[a]:
-                broken = violations_beside(g, i, *rows, *rules)
+                broken = violations_beside(g, i, rows, rules)
             for w in range(number):
                 if costs[w] < costs[best] - 1e-12:
                     if ruled[a]:
                         children[i, a] = w
-                        if violations_beside(g, i, *rows, *rules) > broken:
+                        if violations_beside(g, i, rows, rules) > broken:
                             continue
                     best = w
             children[i, a] = best
             changed += best != code
-            move_code(i, a, 1.0, g, *rows, *tables)
+            move_code(i, a, 1.0, g, rows, tables)
     return changed

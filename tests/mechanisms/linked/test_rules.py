@@ -34,12 +34,12 @@ def test_a_change_of_a_child_changes_what_is_counted_for_it_as_it_changes_the_vi
         ("persons.a", "persons.b"): np.pad(generator.random((3, 2)) < 0.3, [(0, 1), (0, 1)]),
     }
     rules = FamilyRules.of(RULES, families.layout, zeros)
-    rows = families.first, families.sizes, families.parents, families.children
+    rows = families.rows
     moved = 0
     for child, family in enumerate(families.owners):
-        before = violations(family, *rows, *rules.arrays), violations_beside(family, child, *rows, *rules.arrays)
+        before = violations(family, rows, rules.arrays), violations_beside(family, child, rows, rules.arrays)
         families.children[child] = generator.integers([3, 2])
-        after = violations(family, *rows, *rules.arrays), violations_beside(family, child, *rows, *rules.arrays)
+        after = violations(family, rows, rules.arrays), violations_beside(family, child, rows, rules.arrays)
         assert after[0] - before[0] == after[1] - before[1]
         moved += after[0] != before[0]
     assert moved > 5
