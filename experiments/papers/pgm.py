@@ -193,7 +193,7 @@ def _direct() -> Result:
         for (_, row), best in zip(table.iterrows(), proximal, strict=True)
     )
     return Result(
-        f"loss after the same seconds, the better of both: {text} (1 seed; Loans not run)",
+        f"its loss beside the better of Algorithms 1 and 2 after the same seconds: {text} (1 seed; Loans not run)",
         bool((table[direct.DIRECT] >= proximal).all()),
     )
 
@@ -216,7 +216,7 @@ def _findings() -> list[str]:
         f"all of epsilon ({script['loans']:.3g}x and {script['stroke']:.3g}x); those for DualQuery with no form "
         "that ran.",
         f"PGM: with the paper's constant K Algorithm 2 has its least error after {least[PAPERS]:,.0f} iterations, not "
-        f"200 (with a thousandth of K after {least[SMALLEST]:,.0f}), and needs more iterations than Algorithm 1.",
+        f"200 (with a thousandth of K after {least[SMALLEST]:,.0f}), and there needs more than Algorithm 1.",
     ]
 
 
@@ -270,7 +270,7 @@ PAPER = Paper(
              {LETTER: _gain_grows("published"), SOLVER: _gain_grows("ours")}, report="pgm_figure2a"),
         Line("Figure 2a", "at 0.3 and below virtually no utility without PGM", {LETTER: _no_utility}, remark=_doubled,
              report="pgm_figure2a"),
-        Line("Figure 2a", "at 10 local least squares is slightly better on the workload, PGM by 3x on the measurements",
+        Line("Figure 2a", "at 10 local least squares is slightly better on the workload, PGM over 3x on measurements",
              {LETTER: _at_ten("published"), SOLVER: _at_ten("ours")}, report="pgm_figure2a"),
         Line("Figure 2b", "PGM scales to 1,000 attributes", {LETTER: _thousand}, report="pgm_figure2b"),
         Line("Figure 2b", "multiplicative weights and LSMR run up to 10 attributes of 10 values",
