@@ -14,9 +14,6 @@ from pgmest.tables.domain import Clique
 AREA = "Neighborhooods - Analysis Boundaries"
 PLACES = ("Station Area", AREA, "Zipcode of Incident", "Supervisor District", "Battalion", "Fire Prevention District")
 CALL = ("Call Type Info", "Priority Info", "Unit Info", "Call Final Disposition")
-TIMES = ("Response DtTm", "On Scene DtTm", "Transport DtTm", "Hospital DtTm", "Available DtTm")
-"""The times of a call that may be missing, which their last code says."""
-
 LOW, HIGH = 0.5, 4.0
 """Below and above these epsilons fewer and more marginals are measured."""
 

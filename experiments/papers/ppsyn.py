@@ -233,8 +233,7 @@ def _leaks() -> pd.DataFrame:
 
 
 def _keeps(group: str) -> Callable[[], Result]:
-    """Where the published form beats AIM: its error without one of its leaks, and in how many of these it "
-    "still does."""
+    """Where the published form beats AIM: its error without one of its leaks, and whether it still does."""
 
     def run() -> Result:
         medians = _leaks()

@@ -19,8 +19,7 @@ DRAWS = 1000
 
 
 def figure_2(how: Run) -> None:
-    """Example 2: the budget against the size of the partition, and Theorem 4 at the partition where Algorithm "
-    "3 stops."""
+    """Example 2: the budget against the size of the partition, and Theorem 4 where Algorithm 3 stops."""
     counts = problems.table("adult14").project("hours-per-week").values
     partitions, far = algorithm_3(counts), reconstruction_error(counts)
     frames, bounds = [], []
@@ -36,8 +35,7 @@ def figure_2(how: Run) -> None:
 
 
 def errors_over_the_bound(counts: np.ndarray, partitions: Steps, allowed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return ||M(D) - M(noisy P)||_1 and its bound RE + NE, over eta Contr, of each draw of the noise, shape "
-    "(DRAWS,)."""
+    """Return ||M(D) - M(noisy P)||_1 and RE + NE, over eta Contr, of each draw of the noise, shape (DRAWS,)."""
     stop, rho = partitions.first_increase(allowed)
     boxes = partitions.partition(stop)
     sizes, sums = np.bincount(boxes), np.bincount(boxes, weights=counts)

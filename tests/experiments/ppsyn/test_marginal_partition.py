@@ -16,6 +16,7 @@ from experiments.ppsyn.marginal_partition import (
     reconstruction_error,
     required_budget,
 )
+from experiments.ppsyn.steps import errors_over_the_bound
 
 COUNTS = st.integers(0, 40).map(float)
 
@@ -33,6 +34,16 @@ def test_the_budget_fills_what_the_reconstruction_error_leaves_with_noise():
     assert math.sqrt(2 / math.pi) * 6 * sigma == pytest.approx(30.0)  # Theorem 3 and Theorem 4, equation 8
     assert required_budget(6, 40.0, 40.0) == required_budget(6, 50.0, 40.0) == np.inf
     assert required_budget(6, 0.0, 0.0) == np.inf
+
+
+def test_theorem_4_bounds_the_mean_and_not_each_draw():
+    """RE + NE is about as often above eta Contr as below it, the error itself less often."""
+    counts = np.arange(40.0) ** 2
+    errors, sums = errors_over_the_bound(counts, algorithm_3(counts), 0.7 * reconstruction_error(counts))
+    assert (errors <= sums + 1e-9).all()
+    assert sums.mean() == pytest.approx(1.0, abs=0.05)
+    assert errors.mean() <= 1 < errors.max()
+    assert 0.3 < np.mean(sums > 1) < 0.6
 
 
 def test_algorithm_3_by_hand():
