@@ -183,8 +183,8 @@ def summary(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """
     rows = rows.assign(**{"class": rows["table"].str.split(": ").str[0]})
     keys = ["table", "epsilon", "seed"]
-    whole = rows[rows["mechanism"] == ""][[*keys, "error"]]
-    both = rows[rows["mechanism"] != ""].merge(whole, on=keys, suffixes=("", " with"))
+    whole: Any = rows[rows["mechanism"] == ""][[*keys, "error"]]
+    both: Any = rows[rows["mechanism"] != ""].merge(whole, on=keys, suffixes=("", " with"))
     both["log"] = np.log(both["error"] / both["error with"])
     found = []
     for (stage, kind), group in both.groupby(["mechanism", "class"], sort=False):
@@ -209,7 +209,7 @@ def report(table: pd.DataFrame) -> str:
         "|---|---|---:|---:|---:|---:|---:|---:|---|---|",
     ]
     for row in table.itertuples(index=False):
-        state = "" if row.stage in STAGES else "deleted"
+        state = "" if row[0] in STAGES else "deleted"
         ratios = " | ".join(f"{value:.3f}" for value in row[2:5])
         lines.append(f"| {row[0]} | {row[1]} | {ratios} | {' | '.join(map(str, row[5:]))} | {state} |")
     return "\n".join(lines) + "\n"

@@ -162,7 +162,7 @@ class Evidence(OneWayEvidence):
     def _prediction(self, clique: Clique) -> np.ndarray | None:
         """Return the prediction for a pair from other answers, with the one-way marginals; None without one."""
         table = self.predictions.get(clique)
-        return None if table is None else ipf_two_way(table, *map(self.counts, clique))
+        return None if table is None else ipf_two_way(table, self.counts(clique[0]), self.counts(clique[1]))
 
     @cached_property
     def _public_tables(self) -> tuple[np.ndarray | None, ...]:

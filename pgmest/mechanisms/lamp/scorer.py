@@ -131,12 +131,15 @@ class Scorer:
         stddev = scores_stddev(len(questions), self.spend, self.curator.neighbors)
         scores = np.array([released, np.full(len(questions), stddev)])
         if len(asked) == 1:
-            known = [self.history.with_earlier(*each) for each in zip(questions, *scores, strict=True)]
+            known = [self.history.with_earlier(*each) for each in zip(questions, scores[0], scores[1], strict=True)]
             scores = np.reshape(known, (-1, 2)).T
         chances = [MEAN_ABSOLUTE * float(sampling_spread(question.expected).sum()) for question in questions]
         ends = np.cumsum([len(batch) for batch in batches])[:-1]
         split = np.split(np.vstack([scores, chances]), ends, axis=1)
-        seen = [self._beyond(batch, *each, pairs) if batch else {} for batch, each in zip(batches, split, strict=True)]
+        seen = [
+            self._beyond(batch, each[0], each[1], each[2], pairs) if batch else {}
+            for batch, each in zip(batches, split, strict=True)
+        ]
         noisy = [_by_clique(*each) for each in zip(batches, np.split(released, ends), strict=True)]
         return [
             Scores(

@@ -43,9 +43,9 @@ def noisy_distances(
         questions: The distances.
         spend: The budget of all of them.
     """
-    scores, records = GroupedDistances(tuple(questions)), curator
-    if isinstance(curator, OrderedCurator):
-        scores, records = curator.about_codes(scores), curator.curator
+    scores = GroupedDistances(tuple(questions))
+    scores = curator.about_codes(scores) if isinstance(curator, OrderedCurator) else scores
+    records = curator.curator if isinstance(curator, OrderedCurator) else curator
     label = f"dependence of {len(questions)} tables beyond the model"
     return noisy_scores(
         records, range(len(questions)), scores, score_sensitivity(curator.neighbors), spend, label=label
