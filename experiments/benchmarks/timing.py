@@ -17,7 +17,6 @@ from pgmest.inference.exact.kernel_loading import (
     load_contraction_kernels,
     load_kernels,
     load_max_contraction_kernels,
-    load_max_kernels,
 )
 
 BURST_SECONDS = 0.1
@@ -27,7 +26,6 @@ MOST_ROUNDS = 200
 def load_all_kernels() -> None:
     """What each process loads once, however many problems it has, and an installation compiles once."""
     load_kernels()
-    load_max_kernels()
     load_contraction_kernels(together=True)
     load_max_contraction_kernels()
 

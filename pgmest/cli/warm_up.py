@@ -40,7 +40,7 @@ model = pg.estimate(noisy, domain)
 """
 USES = {
     "belief propagation": "from pgmest.inference.exact import kernel_loading\n"
-    + "kernel_loading.load_kernels()\nkernel_loading.load_max_kernels()\nkernel_loading.load_wide_kernels()",
+    + "kernel_loading.load_kernels()\nkernel_loading.load_wide_kernels()",
     "linked tables": "import numpy as np\nimport pandas as pd\nimport pgmest as pg\n"
     + "whole = {'type': 'integer', 'min': 0, 'max': 3}\n"
     + "homes, people = ({'columns': {'n': whole}, 'key': 'id'} for _ in 'hp')\n"
@@ -106,8 +106,8 @@ USES = {
 """The uses of pgmest that compile kernels, with a program for each."""
 
 GROUPS = (
-    ("belief propagation", "error bars", "questions"),
     ("contraction",),
+    ("belief propagation", "error bars", "questions"),
     ("LAMP", "records", "junction trees"),
 )
 """Uses that one process runs one after the other, since their kernels have functions in common. Each of the others is a

@@ -7,6 +7,7 @@ in plain NumPy (inference/reference.py) and with the full joint table.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,6 @@ from pgmest._base.threads import get_threads
 from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
-from pgmest.inference.exact.contraction_plan import ContractionPlan
 from pgmest.inference.exact.kernel_loading import load_covariance_kernels
 from pgmest.inference.exact.kernel_sweeps import KernelSweeps
 from pgmest.inference.exact.propagation_plan import PropagationPlan
@@ -23,14 +23,12 @@ from pgmest.inference.outputs import checked_output
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
 
-CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 10, 1 << 22
-"""The fewest cells of a tree, and the most cells of a measured clique, for which contraction is considered. In a tree
-with fewer cells its plan takes longer than it saves. A larger clique is better left to the kernels, which divide its
-table between threads; the maps of a contraction would have an entry for each of its rows."""
+LARGEST_CONTRACTED = 1 << 22
+"""The most cells of a measured clique of models whose runs use contraction. A larger clique is better left to the
+kernels, which divide its table between threads."""
 
-NANOSECONDS_A_CELL, NANOSECONDS_A_NODE = 2.6, 350.0
-"""The time that the kernels take per cell and per clique of the tree for both sweeps. It is an estimate, used only to
-choose between the kernels and contraction."""
+ROUNDING = 1e-13
+"""The largest difference of max-marginals that counts as rounding, for each clique, if the largest potential is 1."""
 
 
 class MarginalOracle(Protocol):
@@ -59,8 +57,6 @@ class ExactOracle:
     Attributes:
         plan: the propagation plan.
         calls: the number of sweeps (up and down, or max) so far.
-        contracted: the sweeps by contraction (contracted_sweeps.py) if these are expected to be faster, else None; also
-            None after the first `covariance`.
     """
 
     contracts = True
@@ -73,20 +69,18 @@ class ExactOracle:
         if self.threads < 1:
             raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
         self.calls: int = 0
-        self._sweeps = KernelSweeps(plan, self.threads)
-        self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
-        self._settled = True  # whether the workspace holds the messages of the last run
+        self._contracts = self.contracts and max(np.diff(self.layout.offsets), default=0) <= LARGEST_CONTRACTED
+        self._settled = True  # whether the workspace of the kernels holds the messages of the last run
         self._theta = self._mu = np.empty(0)  # of the last run
 
-    def _faster_contraction(self) -> ContractedSweeps | None:
-        """Return the sweeps by contraction if they are expected to be faster than the kernels."""
-        tree, layout = self.plan.tree, self.layout
-        largest = max(np.diff(layout.offsets), default=0)
-        if tree.total_cells < CONTRACTED_CELLS or not 0 < largest <= LARGEST_CONTRACTED:
-            return None
-        plan, shares = ContractionPlan.of(layout, tree, self.threads), self.threads if self._sweeps.wide else 1
-        kernels = NANOSECONDS_A_CELL * tree.total_cells / shares + NANOSECONDS_A_NODE * len(self.plan.nodes)
-        return ContractedSweeps(plan, self.threads) if plan.nanoseconds < kernels else None
+    @cached_property
+    def contracted(self) -> ContractedSweeps:
+        """The sweeps by contraction, which answer all questions about maxima, and runs where they can."""
+        return ContractedSweeps.of(self.layout, self.plan.tree, self.threads)
+
+    @cached_property
+    def _sweeps(self) -> KernelSweeps:
+        return KernelSweeps(self.plan, self.threads)
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the marginals on the cliques of the plan, scaled to `total`, and the log-partition function.
@@ -104,7 +98,7 @@ class ExactOracle:
         mu = checked_output(out, self.layout.cells)
         self._theta, self._mu, self.calls = theta, mu, self.calls + 1
         self._total = total
-        if self.contracted is not None:
+        if self._contracts:
             found = self.contracted.run(theta, total, mu)
             self._settled = found is None
             if found is not None:
@@ -130,7 +124,7 @@ class ExactOracle:
         """Return the largest total potential of any record, by one max-product sweep."""
         theta = self._input(theta, "theta")
         self.calls += 1
-        return (self._sweeps if self.contracted is None else self.contracted).maximum(theta)
+        return self.contracted.maximum(theta)
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the largest total potential of a record in each measured cell (the cell's max-marginal).
@@ -139,20 +133,32 @@ class ExactOracle:
         """
         best = checked_output(out, self.layout.cells)
         theta = self._input(theta, "theta")
-        (self._sweeps if self.contracted is None else self.contracted).max_marginals(theta, best)
+        self.contracted.max_marginals(theta, best)
         self.calls += 2
         return best
 
     def map_record(self, theta: np.ndarray) -> dict[str, int]:
-        """Return a record of largest total potential, attribute -> code."""
-        theta = self._input(theta, "theta")
+        """Return a record of largest total potential, attribute -> code.
+
+        The record has the best cell of each clique. If several cells are equally good, all but one are excluded, and
+        the cells of the other cliques are compared again.
+        """
+        left, codes = self._input(theta, "theta").copy(), dict.fromkeys(self.layout.domain, 0)
         self.calls += 1
-        chosen = self._sweeps.best_cells(theta)
-        codes: dict[str, int] = {}
-        for axes, cell in zip(self.plan.axes, chosen, strict=True):
-            shape = self.layout.domain.project(axes).shape
-            codes.update(zip(axes, map(int, np.unravel_index(int(cell), shape) if shape else ()), strict=True))
-        return {name: codes[name] for name in self.layout.domain}
+        best = np.empty(self.layout.cells)
+        self.contracted.max_marginals(left, best)
+        rounding = ROUNDING * len(self.layout.cliques) * float(np.abs(left[np.isfinite(left)]).max(initial=1.0))
+        for number, clique in enumerate(self.layout.cliques):
+            cells = slice(*self.layout.offsets[number : number + 2])
+            chosen = int(best[cells].argmax())
+            if np.count_nonzero(best[cells] >= best[cells][chosen] - rounding) > 1:
+                kept = left[cells][chosen]
+                left[cells] = -np.inf
+                left[cells][chosen] = kept
+                self.contracted.max_marginals(left, best)
+            shape = self.layout.domains[number].shape
+            codes.update(zip(clique, map(int, np.unravel_index(chosen, shape) if shape else ()), strict=True))
+        return codes
 
     def covariance(self, direction: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the derivative of the marginals along `direction` at the potentials of the last `run`.
@@ -164,12 +170,12 @@ class ExactOracle:
         """
         self._check_has_run("covariance")
         self._settle()
-        self.contracted = None
+        self._contracts = False
         kernels = load_covariance_kernels()
         tangent = checked_output(out, self.layout.cells)
         direction = self._input(direction, "direction")
         plan, n, sweeps = self.plan, len(self.plan.nodes), self._sweeps
-        shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
+        shift, buffers = plan.messages, (plan.scratch, plan.scratch + plan.row)
         kernels.covariance_upward(*sweeps.tables, 0, n, self._theta, self._mu, direction, sweeps.arena, shift, *buffers)
         inputs = (self._theta, self._mu, direction, tangent)
         kernels.covariance_downward(*sweeps.tables, 0, n, *inputs, sweeps.arena, shift, plan.marginals, *buffers)
@@ -190,7 +196,7 @@ class ExactOracle:
         """Release the arrays of the last run, and forget the adjustments to potentials of earlier runs."""
         self._theta = self._mu = np.empty(0)
         self._settled = True
-        if self.contracted is not None:
+        if "contracted" in vars(self):
             self.contracted.reset()
 
     def _input(self, array: np.ndarray, name: str) -> np.ndarray:

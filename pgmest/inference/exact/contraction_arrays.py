@@ -41,11 +41,10 @@ class PlannedTable:
 
 @dataclass(eq=False)
 class PlannedStep:
-    """A step during planning: its columns, its operands with theirs, and its time."""
+    """A step during planning: its columns, and its operands with theirs."""
 
     columns: dict[int, Any]
     sides: list[tuple[PlannedTable, dict[int, Any]]]
-    nanoseconds: float
 
     @property
     def pieces(self) -> int:

@@ -30,20 +30,8 @@ which a call of BLAS pays off."""
 LONG_ROW = 8
 """The least length of a row for which a vector operation per row pays off."""
 
-NANOSECONDS = {
-    "step": 80.0,
-    "measured cell": 1.5,
-    "weighed cell": 1.0,
-    "row": 5.0,
-    "matrix operation": 0.11,
-    "operation": 3.4,
-    "packed cell": 1.0,
-}
-"""The time that steps take for both sweeps on one thread, measured on thirty models. It is used only to choose between
-the kernels and contraction."""
-
-SHARED_NANOSECONDS = 200_000.0
-"""The least time of a sweep for which waking threads pays off."""
+SHARED_CELLS = 1 << 17
+"""The fewest measured cells for which waking threads pays off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +46,6 @@ class ContractionPlan:
         cells: the cells of the workspace.
         scales: the number of messages, each of which has a scale.
         log_free: the log of the number of joint values of the attributes that no clique has.
-        nanoseconds: the estimated time of both sweeps.
         shares: the ranges (low, high) of the steps of each thread's subtrees, empty if one thread runs all steps; the
             remaining steps follow.
     """
@@ -70,7 +57,6 @@ class ContractionPlan:
     cells: int
     scales: int
     log_free: float
-    nanoseconds: float
     shares: tuple[tuple[int, int], ...]
 
     @classmethod
@@ -104,17 +90,13 @@ class _Builder:
         log_free = math.fsum(math.log(size) for name, size in self.axes.sizes.items() if name not in seen)
         arrays = PlanArrays(self.steps, shares, self.one)
         steps, sides = arrays.rows(self.axes)
-        nanoseconds = sum(step.nanoseconds for step in self.steps)
         maps, divided = self.axes.maps(), tuple(shares[:-1])
-        return ContractionPlan(
-            self.layout, steps, sides, maps, arrays.cells, self.scales, log_free, nanoseconds, divided
-        )
+        return ContractionPlan(self.layout, steps, sides, maps, arrays.cells, self.scales, log_free, divided)
 
     def _subtrees(self, threads: int) -> Subtrees:
         """Return the division of the tree between threads; small models are left to one thread."""
         weights = [float(sum(self.axes.cells(table.labels) for table in tables)) for tables in self.inputs]
-        little = NANOSECONDS["measured cell"] * sum(weights) < SHARED_NANOSECONDS
-        return Subtrees.of(self.tree.parents, weights, 1 if little else threads)
+        return Subtrees.of(self.tree.parents, weights, 1 if sum(weights) < SHARED_CELLS else threads)
 
     def _assign_cliques(self) -> None:
         """Assign each measured clique to the smallest clique of the tree that holds it."""
@@ -313,19 +295,7 @@ class _Builder:
         return PlannedTable(labels, values=Buffer(cells), gradient=Buffer(cells))
 
     def _add_step(self, columns: dict[int, Any], sides: list[tuple[PlannedTable, dict[int, Any]]]) -> None:
-        nanoseconds = NANOSECONDS["step"] + self._work(columns, self.axes.cells(sides[0][0].labels))
-        self.steps.append(PlannedStep(columns, sides, nanoseconds))
-
-    def _work(self, columns: dict[int, Any], cells: int) -> float:
-        """Return the nanoseconds of a step, given the cells of its first table."""
-        kind = columns[f.KIND]
-        if kind in (f.POTENTIAL, f.WEIGHT, f.TIMES):
-            cell = NANOSECONDS["weighed cell" if kind == f.TIMES else "measured cell"]
-            return cell * cells + NANOSECONDS["row"] * columns.get(f.N_OUT, 0)
-        if kind in (f.MATRICES, f.SMALL):
-            operations = math.prod(columns[column] for column in (f.ROWS, f.COLUMNS, f.KEPT, f.SUMMED))
-            return NANOSECONDS["matrix operation" if kind == f.MATRICES else "operation"] * operations
-        return NANOSECONDS["packed cell"] * cells if kind == f.PACK else 0.0
+        self.steps.append(PlannedStep(columns, sides))
 
     def _counts(self, groups: tuple[Labels, Labels, Labels], kept: Labels) -> dict[int, int]:
         return dict(zip((f.ROWS, f.SUMMED, f.COLUMNS, f.KEPT), map(self.axes.cells, (*groups, kept)), strict=True))

@@ -83,22 +83,10 @@ def load_kernels() -> ModuleType:
 
 
 @cache
-def load_max_kernels() -> ModuleType:
-    """Return the kernels of the max-product."""
-    with compile_notice():
-        from pgmest.inference.exact import max_kernels
-
-        t = _Tiny()
-        max_kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer)
-        max_kernels.downward_max(*t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0)
-    return max_kernels
-
-
-@cache
 def load_wide_kernels() -> None:
     """Load the kernels that several threads run on shares of a wide clique's rows."""
     with compile_notice():
-        kernels, max_kernels, t = load_kernels(), load_max_kernels(), _Tiny()
+        kernels, t = load_kernels(), _Tiny()
         share = *t.tables, 0, *t.nodes, t.theta
         kernels.clique_max(*share, t.mu, t.arena, 0, t.buffer)
         kernels.settle_peaks(t.tables[0], 0, t.arena)
@@ -106,7 +94,6 @@ def load_wide_kernels() -> None:
         kernels.send_message(t.tables[0], 0, t.arena)
         kernels.weigh(t.tables[0], 0, t.arena, 1.0)
         kernels.clique_spread(*share, t.mu, t.arena, 0, t.buffer)
-        max_kernels.clique_max_message(*share, t.arena, t.messages, 0, t.buffer)
 
 
 @cache

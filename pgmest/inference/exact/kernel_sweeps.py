@@ -10,7 +10,7 @@ import numpy as np
 from pgmest._base.memory import check_room
 from pgmest._base.threads import run_together
 from pgmest.inference.exact import plan_columns as f
-from pgmest.inference.exact.kernel_loading import load_kernels, load_max_kernels
+from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.inference.exact.propagation_plan import BUFFERS, PropagationPlan
 
 THREADED_CELLS = 1 << 17
@@ -65,32 +65,6 @@ class KernelSweeps:
                 self._downward_wide(low, theta, mu, total)
             else:
                 self._kernels.downward(*self.tables, low, high, theta, mu, self.arena, self.plan.scratch, total)
-
-    def maximum(self, theta: np.ndarray) -> float:
-        """Return the largest total potential of any record, and leave the max messages in the workspace."""
-        kernels, shift = load_max_kernels(), self.plan.messages
-        for low, high, wide in self._towards:
-            if wide:
-                kernel = partial(kernels.clique_max_message, *self.tables, low)
-                target = int(self.plan.nodes[low, f.MESSAGE]) + shift
-                self._reduce_wide(low, target, np.maximum, kernel, (theta, self.arena, shift))
-            else:
-                kernels.upward_max(*self.tables, low, high, theta, self.arena, shift, self.plan.scratch)
-        return float(self.arena[self._roots + shift].sum())
-
-    def max_marginals(self, theta: np.ndarray, best: np.ndarray) -> None:
-        """Write the largest total potential of a record in each measured cell into `best`."""
-        plan, top = self.plan, self.maximum(theta)
-        inputs = (theta, best, self.arena, plan.messages, plan.marginals, plan.scratch, top)
-        load_max_kernels().downward_max(*self.tables, 0, len(plan.nodes), *inputs)
-
-    def best_cells(self, theta: np.ndarray) -> np.ndarray:
-        """Return the cell of each node of a record of largest total potential, shape (nodes,)."""
-        self.maximum(theta)
-        chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
-        best_cells = load_max_kernels().best_cells
-        best_cells(*self.tables, theta, self.arena, self.plan.messages, self.plan.scratch, chosen)
-        return chosen
 
     def clique_table(self, node: int, theta: np.ndarray, mu: np.ndarray, table: np.ndarray) -> None:
         """Write the marginal of a node's clique after both sweeps into `table`."""

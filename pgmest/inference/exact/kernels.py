@@ -15,7 +15,7 @@ processed in rows: `N_OUT` rows of `N_IN` consecutive cells. For a node over (x,
 
 and the arena of that node and its neighbors:
 
-    | messages of all nodes (x 3) | marginals of all separators (x 2) | weight | table | ... | row buffers |
+    | messages of all nodes (x 2) | marginals of all separators (x 2) | weight | table | ... | row buffers |
 
 A child's message is added to a row in one of a few ways (plan_columns.py): the whole row takes one entry, or the
 entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
@@ -29,8 +29,8 @@ zero. A table is stored in one of three ways. The table of a measured clique lie
 exp(T - m) and then, multiplied in place, the marginal. Other tables lie in the arena. The table of a streamed node
 (TABLE and BASE are -1) is not stored: its rows are recomputed whenever they are needed.
 
-The operations on one row of a node are in node_row_kernels.py, the max-product in max_kernels.py, and the derivative of
-the marginals in covariance_kernels.py.
+The operations on one row of a node are in node_row_kernels.py, and the derivative of the marginals in
+covariance_kernels.py.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class PropagationPlan:
         children: the children of all nodes, one list after the other.
         map_axes: the (size, stride) of the axes of each index map.
         arena_cells: the length of the float64 arena of a run.
-        messages, marginals: the cells of these two sections of the arena, which has three and two copies of them.
+        messages, marginals: the cells of these two sections of the arena, which has two copies of each.
         scratch: the start of the row buffers.
         row: the length of a row buffer.
     """
@@ -181,7 +181,7 @@ class _Compiler:
             else:
                 row[f.MESSAGE] = messages
                 messages += row[f.SEPARATOR]
-        arena = 3 * messages
+        arena = 2 * messages
         for node, row in zip(self.nodes, rows, strict=True):
             if node.parent < 0:
                 row[f.MARGINAL] = arena + marginals

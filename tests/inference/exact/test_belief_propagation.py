@@ -277,6 +277,21 @@ def test_the_best_record_reaches_the_maximum(problem, thresholds, threads):
     assert np.isclose(potential_of(problem, record), largest, rtol=1e-13, atol=1e-10)
 
 
+@pytest.mark.parametrize("names", ["abc", "abcd"])
+@pytest.mark.parametrize("large", [1.0, 1e4])
+def test_the_best_record_is_one_record_where_many_are_equally_good(names, large):
+    """In each clique two cells are equally good, but a choice in one clique leaves one cell in each of the others."""
+    cycle = tuple(zip(names, names[1:] + names[0], strict=True))
+    problem = Problem(dict.fromkeys(names, 2), cycle)
+    differ, agree = large * (1 - np.eye(2)), large * np.eye(2)
+    theta = np.concatenate(
+        [(agree if clique == cycle[-1] else differ).reshape(-1) for clique in problem.layout.cliques]
+    )
+    assert (len(names) % 2 == 1) == (problem.truth.maximum(theta) == large * len(cycle))
+    record = problem.exact().map_record(theta)
+    assert problem.truth.log_joint(theta).values[tuple(record.values())] == problem.truth.maximum(theta)
+
+
 @quick
 @given(problems(), limits())
 def test_max_marginals_are_the_best_potential_through_each_cell(problem, thresholds):

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference import reference
 from pgmest.inference.exact import (
     axes,
-    belief_propagation,
     contracted_sweeps,
     contraction_kernels,
     contraction_plan,
@@ -37,13 +37,6 @@ quick = settings(max_examples=150, deadline=None)
 
 SIZES = {"a": 40, "b": 30, "c": 25, "d": 20, "e": 3}
 PAIRS = (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c"), ("d", "e"))
-
-
-@pytest.fixture
-def contracting(monkeypatch):
-    """Every oracle contracts where it can."""
-    monkeypatch.setattr(belief_propagation, "CONTRACTED_CELLS", 0)
-    monkeypatch.setattr(belief_propagation, "NANOSECONDS_A_CELL", np.inf)
 
 
 def contracted(problem: Problem, total: float = 1.0) -> tuple[np.ndarray, float | None]:
@@ -126,7 +119,7 @@ def test_every_way_of_a_product_agrees_with_the_full_table(problem, few, long, i
         patch.setattr(contraction_plan, "LONG_ROW", long)
         patch.setattr(axes, "INNER_CELLS", inner)
         patch.setattr(contracted_sweeps, "SHARED_OPERATIONS", 0)
-        patch.setattr(contraction_plan, "SHARED_NANOSECONDS", 0.0)
+        patch.setattr(contraction_plan, "SHARED_CELLS", 0)
         patch.setattr(subtrees, "FEW_ABOVE", 1.0)
         patch.setattr(workspace, "LARGE", large)
         sweeps = ContractedSweeps.of(problem.layout, problem.plan().tree, threads)
@@ -243,7 +236,7 @@ def test_helpers_change_no_bit(monkeypatch):
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_subtrees_are_shared_between_threads(threads, monkeypatch):
-    monkeypatch.setattr(contraction_plan, "SHARED_NANOSECONDS", 0.0)
+    monkeypatch.setattr(contraction_plan, "SHARED_CELLS", 0)
     names = [f"x{i}" for i in range(60)]
     cliques = [*itertools.pairwise(names), *((name,) for name in names[::7]), ("x30", "y"), ("y", "z")]
     layout = Layout.of(pg.Domain({**dict.fromkeys(names, 3), "y": 9, "z": 9}), cliques)
@@ -252,7 +245,7 @@ def test_subtrees_are_shared_between_threads(threads, monkeypatch):
     sweeps = ContractedSweeps.of(layout, tree, threads)
     assert len(sweeps.plan.shares) > 1
     expected, expected_log = _by_kernels(layout, theta, 5.0)
-    best = _kernels_of(layout).max_marginals(theta)
+    best = reference.max_marginals(pg.CliqueVector.of(layout, theta))[0].flat
     for run in (sweeps, ContractedSweeps(sweeps.plan), pickle.loads(pickle.dumps(sweeps))):
         assert run.run(theta, 5.0, mu) == pytest.approx(expected_log, rel=1e-13)
         assert np.allclose(mu, expected, rtol=1e-10)
@@ -265,11 +258,7 @@ def test_subtrees_are_shared_between_threads(threads, monkeypatch):
 def test_the_oracle_is_right_at_every_magnitude(magnitude, seed, zeros):
     sizes = {"a": 3, "b": 2, "c": 4, "d": 2}
     problem = Problem(sizes, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("c",)), magnitude, zeros, seed)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(belief_propagation, "CONTRACTED_CELLS", 0)
-        patch.setattr(belief_propagation, "NANOSECONDS_A_CELL", np.inf)
-        oracle = problem.exact()
-    assert oracle.contracted is not None
+    oracle = problem.exact()
     if not problem.possible:
         with pytest.raises(ImpossibleModelError):
             oracle.run(problem.theta)
@@ -278,14 +267,13 @@ def test_the_oracle_is_right_at_every_magnitude(magnitude, seed, zeros):
     assert np.allclose(mu, indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
 
 
-def test_maxima_that_exclude_one_another_are_refused_and_run_by_the_kernels(contracting):
+def test_maxima_that_exclude_one_another_are_refused_and_run_by_the_kernels():
     """Each table's maximum is at a pair of values that the other tables hold to be exp(-900) times as likely."""
     far = np.array([[0.0, -900.0], [-900.0, -1.0]])
     problem = Problem({"a": 2, "b": 2}, (("a", "b"), ("b",), ("a",)))
     theta = np.concatenate([far.reshape(-1), [-900.0, 0.0], [0.0, -900.0]])
     assert ContractedSweeps.of(problem.layout, problem.plan().tree).run(theta, 1.0, np.empty(8)) is None
     oracle = problem.exact()
-    assert oracle.contracted is not None
     mu, log_partition = oracle.run(theta)
     scores = far + np.array([-900.0, 0.0])[None, :] + np.array([0.0, -900.0])[:, None]
     expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
@@ -297,14 +285,13 @@ def test_a_wide_cycle_is_contracted_by_itself_and_agrees_with_the_kernels():
     vector = pg.CliqueVector.random(pg.Domain(SIZES), PAIRS, seed=0)
     tree = JunctionTree.from_cliques(vector.domain, (*PAIRS, ("a", "b", "c", "d")))
     oracle = ExactOracle(PropagationPlan.of(vector.layout, tree), threads=1)
-    assert oracle.contracted is not None
     mu, log_partition = oracle.run(np.array(vector.flat), 1000.0)
     expected, expected_log = _by_kernels(vector.layout, np.array(vector.flat), 1000.0, tree)
     assert np.allclose(mu, expected, rtol=1e-11)
     assert log_partition == pytest.approx(expected_log, rel=1e-13)
 
 
-def test_what_reads_the_workspace_finds_it_filled(contracting):
+def test_what_reads_the_workspace_finds_it_filled():
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
     oracle, total = problem.exact(), 50.0
     mu, _ = oracle.run(problem.theta, total)
@@ -318,14 +305,12 @@ def test_what_reads_the_workspace_finds_it_filled(contracting):
         axes = tuple(axis for axis, name in enumerate(problem.sizes) if name not in clique)
         truth = pg.Factor(problem.layout.domain, problem.joint).project(table.domain.attributes)
         assert np.allclose(table.values, total * truth.values, atol=1e-10), axes
-    assert oracle.contracted is not None
-    for _ in range(2):  # after the first the kernels run, so that nothing is swept twice
+    for _ in range(2):
         assert np.allclose(oracle.covariance(direction), total * covariance @ direction, atol=1e-10)
-        assert oracle.contracted is None
         assert np.allclose(oracle.run(problem.theta, total, mu)[0], before, atol=1e-12)
 
 
-def test_calibrated_trees_never_contract(contracting):
+def test_calibrated_trees_never_contract():
     vector = pg.CliqueVector.random(pg.Domain({"a": 3, "b": 2, "c": 4}), [("a", "b"), ("b", "c"), ("c", "a")], seed=1)
     model = pg.Model(vector, 10.0)
     truth = pg.Factor(vector.domain, np.exp(np.sum([vector[c].expand(vector.domain).values for c in vector], axis=0)))
@@ -341,15 +326,14 @@ def test_roots_of_a_forest_keep_their_values_until_the_way_down(monkeypatch):
     theta, best = np.random.default_rng(0).normal(size=layout.cells), np.empty(layout.cells)
     sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, cliques))
     sweeps.max_marginals(theta, best)
-    assert np.allclose(best, _kernels_of(layout).max_marginals(theta), atol=1e-12)
+    assert np.allclose(best, reference.max_marginals(pg.CliqueVector.of(layout, theta))[0].flat, atol=1e-12)
 
 
 @pytest.mark.parametrize("contracts", [False, True])
 @pytest.mark.parametrize("fault", ["short", "long", "float32", "strided", "read-only"])
 def test_an_output_that_does_not_fit_is_refused_and_nothing_is_written(contracts, fault, monkeypatch):
     """Kernels know no bounds: they would write behind a short array."""
-    monkeypatch.setattr(belief_propagation, "CONTRACTED_CELLS", 0 if contracts else np.inf)
-    monkeypatch.setattr(belief_propagation, "NANOSECONDS_A_CELL", np.inf)
+    monkeypatch.setattr(ExactOracle, "contracts", contracts)
     problem = Problem({"a": 3, "b": 2, "c": 4}, (("a", "b"), ("b", "c")))
     oracle, cells = problem.exact(), problem.layout.cells
     out = {"short": np.ones(cells - 1), "long": np.ones(cells + 1), "float32": np.ones(cells, np.float32)}.get(fault)
@@ -365,7 +349,7 @@ def test_an_output_that_does_not_fit_is_refused_and_nothing_is_written(contracts
     assert (out == 1.0).all()
 
 
-def test_the_best_record_is_found_after_a_run_by_contraction(contracting):
+def test_the_best_record_is_found_after_a_run_by_contraction():
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
     oracle = problem.exact()
     mu = oracle.run(problem.theta)[0].copy()

@@ -120,7 +120,7 @@ def check_arena(plan: PropagationPlan) -> None:
             assert row[f.MESSAGE] == row[f.BASE]
         else:
             assert row[f.MESSAGE] < plan.messages
-            regions += [(row[f.MESSAGE] + copy * plan.messages, size) for copy in range(3)]
+            regions += [(row[f.MESSAGE] + copy * plan.messages, size) for copy in range(2)]
         regions += [(row[f.MARGINAL] + copy * plan.marginals, size) for copy in range(2)]
         starts = {int(row[name]) for name in (f.PEAK, f.WEIGHT) if row[name] not in (-1, row[f.MARGINAL])}
         regions += [(start, size) for start in starts]
