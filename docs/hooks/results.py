@@ -178,11 +178,12 @@ def first_call() -> str:
 
 
 def guides() -> str:
-    """Return a table of the guides that ran with the library that they are about."""
-    lines = ["| guide | blocks that ran | with |", "|---|---:|---|"]
+    """Return a table of the guide's sections that ran with the library that they are about."""
+    lines = ["| section | blocks that ran | with |", "|---|---:|---|"]
     for name, run in read("compat_guides.json").items():
         versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
-        lines.append(f"| [{name.replace('_', ' ')}](guides/{name}.md) | {run['blocks']} | {versions} |")
+        anchor = name.lower().replace(" ", "-")
+        lines.append(f"| [{name}](guides/coming_from_other_libraries.md#{anchor}) | {run['blocks']} | {versions} |")
     return "\n".join(lines)
 
 

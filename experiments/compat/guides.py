@@ -1,6 +1,8 @@
-"""Run a guide's Python blocks in an environment that has the library it is about, and keep with which versions.
+"""Run the Python of a library's section in an environment that has the library, and keep with which versions.
 
-    PYTHONPATH=. path/to/python -m experiments.compat.guides docs/guides/coming_from_synthcity.md ...
+    PYTHONPATH=. path/to/python -m experiments.compat.guides SmartNoise
+
+The argument is the heading of a section of docs/guides/coming_from_other_libraries.md.
 
 Libraries that pin what they need have environments of their own, so the suite skips their blocks. What ran is kept in
 experiments/results/compat_guides.json, from which the page "Compatibility" is made.
@@ -17,7 +19,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "compat_guides.json"
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guides" / "coming_from_other_libraries.md"
+RESULTS = ROOT / "experiments" / "results" / "compat_guides.json"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NOTED = (
     *("dpsynth", "mbi", "smartnoise-sql", "smartnoise-synth", "synthcity", "tmlt.analytics"),
@@ -25,13 +29,13 @@ NOTED = (
 )
 
 
-def run(guide: Path) -> int:
-    """Run the blocks one after the other and return their number; raise what a block raises."""
-    text, names = guide.read_text(encoding="utf-8"), {"__name__": guide.stem}
-    blocks = list(BLOCK.finditer(text))
+def run(section: str) -> int:
+    """Run the blocks of the introduction and of a section; return their number."""
+    opening, *sections = re.split(r"^## ", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = opening + next(part for part in sections if part.startswith(f"{section}\n"))
+    blocks, names = BLOCK.findall(text), {"__name__": GUIDE.stem}
     for block in blocks:
-        lines_before = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * lines_before + block.group(1), str(guide), "exec"), names)
+        exec(compile(block, str(GUIDE), "exec"), names)
     return len(blocks)
 
 
@@ -47,16 +51,15 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
-    """Run the guides that are named."""
-    guides = [Path(argument).resolve() for argument in sys.argv[1:]]
+    """Run the sections that are named."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for guide in guides:
-            ran = run(guide)
+        for section in sys.argv[1:]:
+            ran = run(section)
             kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-            kept[guide.stem] = {"blocks": ran, "versions": versions()}
+            kept[section] = {"blocks": ran, "versions": versions()}
             RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            print(f"{guide.stem}: {ran} blocks ran")
+            print(f"{section}: {ran} blocks ran")
 
 
 if __name__ == "__main__":
