@@ -124,7 +124,8 @@ def _values(
         else:
             first, last, _ = bin_ends(column, codes[column.name], known.get(column.name))
             units[column.name] = off_markers(column, first, last, uniform(first, last, generator))
-    add_up(schema.sums, units, missing, known)
+    ordered = {name: units[name] for name in schema.order.columns}  # moved, they would break the order
+    add_up(schema.sums, units, missing, {**known, **ordered})
     for one in schema.sums:
         missing[one.name] = np.logical_or.reduce([missing[name] for name in one.leaves])
     for column in schema.described:

@@ -1,7 +1,8 @@
 """Sums of columns: `sum: {total: [a, b]}` in the constraints of a schema.
 
 In each record the total is the sum of its parts; if a part is missing, so is the total. A total has no attribute: it is
-computed from its parts. Where their sum is beyond its bounds, the parts are moved within theirs.
+computed from its parts. Where their sum is beyond its bounds, or would read as a missing value, the parts are moved
+within theirs.
 
 Totals may be parts of other totals. No column is a part of two, so that totals form trees.
 """
@@ -21,6 +22,7 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.orders import decimals_text, known_number
+from pgmest.schema.writing import off_markers
 
 LARGEST = 4e18
 """The largest sum in units, below 2^62."""
@@ -180,6 +182,8 @@ def add_up(
 ) -> None:
     """Add totals to the units of their parts, of which those that are not known are moved until totals are in bounds.
 
+    They are moved, too, where a total would read as a missing value.
+
     Args:
         sums: all sums, those of parts before those of their totals.
         units: for each column a value of each record, in units.
@@ -190,7 +194,8 @@ def add_up(
     for one in sums:
         total = units[one.name] = _added(one, units)
         gaps = np.logical_or.reduce([missing[name] for name in one.leaves])
-        _move(one, named, units, np.where(gaps, 0, np.clip(total, one.low, one.high) - total), known)
+        wanted = _off_markers(one.total, one.low, one.high, np.clip(total, one.low, one.high))
+        _move(one, named, units, np.where(gaps, 0, wanted - total), known)
 
 
 def _added(one: Sum, units: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -210,6 +215,8 @@ def _move(
     for part in one.parts:
         low, high = (sums[part].low, sums[part].high) if part in sums else _ends(one.leaves[part])
         moved = np.clip(step, np.minimum(low - units[part], 0), np.maximum(high - units[part], 0))
+        column = sums[part].total if part in sums else one.leaves[part]
+        moved = np.where(moved == 0, 0, _off_markers(column, low, high, units[part] + moved) - units[part])
         moved = np.where(np.isnan(known[part]), moved, 0) if part in known else moved
         step = step - moved
         if part in sums:
@@ -217,3 +224,8 @@ def _move(
         else:
             units[part] = units[part] + moved
     units[one.name] = _added(one, units)
+
+
+def _off_markers(column: Grid, low: float, high: float, units: np.ndarray) -> np.ndarray:
+    """Return units between two ends of which none reads as a missing value, where there is another one."""
+    return off_markers(column, np.full(len(units), low), np.full(len(units), high), units)

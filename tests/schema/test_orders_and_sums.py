@@ -474,3 +474,40 @@ def test_no_value_in_an_order_reads_as_a_missing_one():
     drawn = schema.decode(data, seed=0)
     assert drawn.isna().sum().tolist() == [0, 50, 50]
     assert schema.encode(drawn) == data
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "t"),
+    [
+        ({"max": 4}, {"max": 4}, {"max": 8, "missing": [5]}),
+        ({"max": 4, "points": [0], "missing": [2]}, {"max": 4}, {"max": 6}),
+        ({"max": 9, "width": 5, "missing": [2, 3]}, {"max": 9, "width": 5, "missing": [9]}, {"min": 3, "max": 11}),
+    ],
+)
+def test_no_total_and_no_part_that_was_moved_reads_as_a_missing_value(a, b, t):
+    number = {"type": "integer", "min": 0, "missing": True}
+    columns = {"a": number | a, "b": number | b, "t": number | t}
+    schema = Schema.from_dict({"columns": columns, "constraints": [{"sum": {"t": ["a", "b"]}}]})
+    values = [[number for number in range(one["max"] + 1) if number not in markers_of(one)] for one in (a, b)]
+    table = pd.DataFrame(itertools.product(*values), columns=["a", "b"])
+    drawn = schema.decode(schema.encode(pd.concat([table] * 10)), seed=0)
+    assert not any(drawn[name].isin(markers_of(one)).any() for name, one in (("a", a), ("b", b), ("t", t)))
+    assert (drawn.t == drawn.a + drawn.b).all()
+    assert drawn.t.between(t.get("min", 0), t["max"]).all()
+
+
+def markers_of(column: dict) -> list[int]:
+    return column.get("missing", [])
+
+
+def test_parts_that_are_ordered_are_not_moved():
+    number = {"type": "integer", "min": 0, "max": 4}
+    columns = {"a": number, "b": number, "c": number, "t": {**number, "max": 8, "missing": [5, 6]}}
+    constraints = [{"sum": {"t": ["a", "c"]}}, {"ordered": ["a", "b"]}]
+    schema = Schema.from_dict({"columns": columns, "constraints": constraints})
+    rows = all_rows(schema, "abct")[["a", "b", "c"]].dropna().drop_duplicates()
+    rows = rows[rows.a <= rows.b]
+    drawn = schema.decode(schema.encode(rows.assign(t=rows.a + rows.c)), seed=0)
+    assert (drawn[["a", "b"]].to_numpy() == rows[["a", "b"]].to_numpy()).all()
+    assert (drawn.t == drawn.a + drawn.c).all()
+    assert (drawn.t == 5).sum() < (rows.a + rows.c == 5).sum()
