@@ -74,7 +74,9 @@ class ChainedFile(OneProcess):
         self.lines: list[dict[str, Any]] = []
         self._threads = threading.Lock()
         self._holder: int | None = None  # the thread that has `_threads`
-        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND
+        self._read_only = read_only
+        looks = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # without which opening a pipe waits for a writer
+        flags = looks if read_only else os.O_RDWR | os.O_APPEND
         flags |= getattr(os, "O_BINARY", 0)
         flags |= os.O_CREAT if create or exclusive else 0
         flags |= os.O_EXCL if exclusive else 0
@@ -135,6 +137,8 @@ class ChainedFile(OneProcess):
         self._check_process()
         if not self.open:
             raise self.error(f"{self.path} was closed; open it again.")
+        if self._read_only:
+            raise self.error(f"{self.path} was opened to be looked at: open it without read_only=True.")
         if self._holder == threading.get_ident():  # a signal handler would wait for the code that it interrupted
             raise self.error(f"{self.path} is being written by this thread; a signal handler cannot use it.")
         with self._threads:

@@ -205,8 +205,12 @@ def test_a_copy_is_shown_and_said_to_be_one(path, tmp_path, monkeypatch, capsys,
     assert (in_folder(released), in_folder(tmp_path)) == before
     with pytest.raises(LedgerError):
         DatasetLedger(released / path.name, read_only=True).begin(Rho(0.1), AddRemove(), "a run")
-    with pytest.raises(LedgerError, match="cannot be written"):
-        DatasetLedger(path, read_only=True).begin(Rho(0.1), AddRemove(), "a run")
+    looking = DatasetLedger(path, read_only=True)
+    with path.open("ab") as file:
+        file.write(b'{"event": "beg')
+    for request in (looking.refresh, lambda: looking.begin(Rho(0.1), AddRemove(), "a run"), lambda: looking.end("one")):
+        with pytest.raises(LedgerError, match="was opened to be looked at"):
+            request()
     assert len(DatasetLedger(path).runs) == 1
 
 
@@ -228,6 +232,12 @@ def test_what_was_changed_or_cut_off_is_not_shown(path):
         path.write_bytes(b"".join(damaged))
         with pytest.raises(LedgerError):
             DatasetLedger(path, read_only=True)
+
+
+def test_a_pipe_is_no_ledger_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LedgerError, match="is not a plain file"):
+        DatasetLedger(tmp_path / "pipe", read_only=True)
 
 
 def test_mu_is_printed_as_mu(tmp_path):
