@@ -44,7 +44,8 @@ class OutputFolder(str):
 def output(path: str) -> OutputFile:
     """Return an output file; its folder must exist, or the folder in which `check_files` makes that folder."""
     folder = Path(path).absolute().parent
-    if path != STANDARD and not (folder.is_dir() or folder.parent.is_dir()):
+    unread = folder.name.startswith("~")  # a home folder that the shell has not put in its place, as in --out=~/x.csv
+    if path != STANDARD and not (folder.is_dir() or (folder.parent.is_dir() and not unread)):
         raise argparse.ArgumentTypeError(f"the folder of '{path}' does not exist; create it first")
     return OutputFile(path)
 
@@ -99,7 +100,11 @@ def check_files(options: argparse.Namespace) -> None:
     """Raise ArgumentError if an output is an input or another output; OutputExists if it exists without `--overwrite`.
 
     Links count as the file that they lead to. Pipes and devices may be written to at any time. Where no output is
-    refused, the folders of new files are made.
+    refused, the folders of new files are made, but none for a file that is continued.
+
+    Raises:
+        ArgumentError: an output is an input, another output, or a folder, or its folder cannot be made.
+        OutputExists: an output exists, without --overwrite.
     """
     named = list(_files(options))
     for (name, path), (other_name, other) in combinations(named, 2):
@@ -110,8 +115,14 @@ def check_files(options: argparse.Namespace) -> None:
             continue
         if _is_kept(path) and not getattr(options, "overwrite", False):
             raise OutputExists(f"{name}: {path} exists already: name another file, or add --overwrite.")
-    for name, path in named:
-        if isinstance(path, OutputFile):
+    outputs = [(name, path) for name, path in named if isinstance(path, OutputFile)]
+    folders = {os.path.realpath(Path(path).absolute().parent) for _, path in outputs}
+    folders |= {os.path.realpath(path) for path in vars(options).values() if isinstance(path, OutputFolder)}
+    for name, path in outputs:
+        if os.path.realpath(path) in folders or Path(path).is_dir():
+            raise ArgumentError(f"{name}: {path} is a folder: name a file.")
+    for name, path in outputs:
+        if not isinstance(path, ContinuedFile):
             try:
                 Path(path).absolute().parent.mkdir(exist_ok=True)
             except OSError as error:

@@ -11,7 +11,7 @@ import pytest
 from pgmest.cli.command import make_parser
 from pgmest.cli.commands import COMMANDS
 from pgmest.cli.main import main
-from pgmest.cli.paths import ContinuedFile, InputFile, OutputFile, check_files
+from pgmest.cli.paths import ContinuedFile, InputFile, OutputFile, OutputFolder, check_files, output
 from pgmest.errors import ArgumentError
 
 PARSER = make_parser(COMMANDS.values())
@@ -149,6 +149,31 @@ def test_a_checkpoint_may_exist_but_is_no_other_file(tmp_path):
     both = argparse.Namespace(positional=(), checkpoint=ContinuedFile(path), out=OutputFile(path), overwrite=True)
     with pytest.raises(ArgumentError, match="--checkpoint and --out are the same file"):
         check_files(both)
+
+
+@pytest.mark.parametrize("report", ["there.html", "new", "new/", "deeper/.."])
+def test_an_output_that_is_a_folder_is_refused_before_anything_is_spent(report, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("there.html").mkdir()
+    Path("deeper").mkdir()
+    outputs = {"out": OutputFile("new/x.csv"), "report": OutputFile(report)}
+    with pytest.raises(ArgumentError, match=rf"^--report: {report} is a folder: name a file\.$"):
+        check_files(argparse.Namespace(positional=(), **outputs, overwrite=True))
+    assert not Path("new").exists()
+    folder = argparse.Namespace(positional=(), out=OutputFolder("new"), report=OutputFile("new"), overwrite=False)
+    with pytest.raises(ArgumentError, match=r"^--report: new is a folder"):
+        check_files(folder)
+    check_files(argparse.Namespace(positional=(), out=OutputFile("new/x.csv"), report=OutputFile("new/r.html")))
+    assert Path("new").is_dir()
+
+
+def test_no_folder_is_made_for_a_ledger_or_for_a_home_that_the_shell_did_not_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["ledger", "show", "typing-error/people.ledger"]) == 1
+    assert "cannot be opened" in capsys.readouterr().err
+    with pytest.raises(argparse.ArgumentTypeError, match=r"the folder of '~/x\.csv' does not exist"):
+        output("~/x.csv")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_command_says_so_and_touches_nothing(tmp_path, capsys):
