@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgmest._base.stages import begun
-from pgmest.cli.command import make_parser, say, show
+from pgmest.cli.command import make_parser, say
 from pgmest.cli.commands import commands_of
-from pgmest.cli.paths import OutputExists, check_files
+from pgmest.cli.paths import STANDARD, OutputExists, check_files
 from pgmest.data.frames import ReadingWarning
 from pgmest.errors import BudgetExceeded, PgmestError
 from pgmest.mechanisms.notices import EndedRunWarning, UnusedWorkloadWarning, WeakPromiseWarning
@@ -35,7 +35,8 @@ KINDS = {BudgetExceeded: "budget", OutputExists: "exists"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    The code is 0 when done, or one of `EXIT_CODES`. With --json an error is on standard output as JSON, too.
+    The code is 0 when done, or one of `EXIT_CODES`. With --json an error is also printed as JSON where the result would
+    be: on standard output, or on standard error if the table is on standard output.
     """
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"error: {error}")
         kind = next((kind for type_, kind in KINDS.items() if isinstance(error, type_)), "input")
         if getattr(options, "json", False) is True:
-            show(json.dumps({"error": {"kind": kind, "message": str(error)}}))
+            stream = sys.stderr if getattr(options, "out", None) == STANDARD else sys.stdout
+            print(json.dumps({"error": {"kind": kind, "message": str(error)}}), file=stream)
         return EXIT_CODES[kind]
     except OSError as error:
         # This is an error of standard output, since files raise a PgmestError. Python flushes standard output again at

@@ -382,6 +382,10 @@ def test_errors_have_exit_codes_and_are_json_too(tmp_path, capsys):
         out, err = capsys.readouterr()
         assert json.loads(out)["error"]["kind"] == kind
         assert json.loads(out)["error"]["message"] in err
+    assert main([*run, "-", "--epsilon", "-1"]) == 1  # the reader of the table gets none, and no JSON instead of it
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert json.loads(err.splitlines()[-1])["error"]["kind"] == "input"
     for again in (False, True):
         assert main([*run, new, "--epsilon", "1", *night, *(["--overwrite"] * again)]) == 0
         assert json.loads(capsys.readouterr().out)["repeated"] is again
