@@ -233,10 +233,10 @@ def test_nothing_imports_what_opens_a_network_connection():
 
 
 def test_files_that_docstrings_name_exist():
-    folders = [PACKAGE, ROOT / "tests"]
-    files = [path.as_posix() for folder in folders for path in folder.rglob("*.py")]
+    package, tests, experiments = ([*folder.rglob("*.py")] for folder in (PACKAGE, ROOT / "tests", ROOT / "experiments"))
+    files = [path.as_posix() for path in (*package, *tests, *experiments)]
     missing = []
-    for path in map(Path, files):
+    for path in (*package, *tests):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 named = re.findall(r"[\w/]+\.py\b", ast.get_docstring(node) or "")

@@ -183,7 +183,7 @@ def test_synthesize_compare_and_report_say_what_is_true(folder, made, capsys):
     assert f"about {records:,.0f} records with 6 attributes" in page
     measured = {
         tuple(sorted(pair))
-        for pair in re.findall(r"<td>(\w+) × (\w+)</td>", page.split("What error")[1].split("</section>")[0])
+        for pair in re.findall(r"<td>(\w+) × (\w+)</td>", page.split("How far off")[1].split("<h3>NOT measured")[0])
     }
     assert measured == pairs
     unmeasured = re.findall(

@@ -199,8 +199,8 @@ def test_json_and_answers_without_intervals(model, capsys):
     assert np.shape(both["margin"]) == np.shape(both["low"]) == np.shape(both["high"]) == (2, 2)
     code, out, _ = run(capsys, "query", model, "persons:role", "--interval", "none")
     assert (code, out.splitlines()[0]) == (0, "role,count")
-    code, out, _ = run(capsys, "query", model, "persons,region", "--given", "persons=1", "--measure", "mean", "--json")
-    assert json.loads(out)[0]["means"] == [1, None]
+    code, out, _ = run(capsys, "query", model, "persons,region", "--given", "region=N", "--measure", "mean", "--json")
+    assert json.loads(out)[0]["means"][1] is None  # a mean over no household
 
 
 @pytest.mark.parametrize(

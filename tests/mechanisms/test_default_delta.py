@@ -6,6 +6,7 @@ import inspect
 import pytest
 
 import pgmest as pg
+from pgmest.cli.command import Add
 from pgmest.cli.commands import COMMANDS
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import Transformed
@@ -28,7 +29,7 @@ def test_every_command_with_a_delta_has_the_same_default():
     found = {}
     for command in COMMANDS.values():
         parser = argparse.ArgumentParser()
-        command.options(parser.add_argument)
+        command.options(Add(parser, everything=True))
         if "--delta" in parser._option_string_actions:
             found[command.name] = parser.get_default("delta")
     assert found == dict.fromkeys(["synthesize", "plan", "audit", "ledger"], DEFAULT_DELTA)

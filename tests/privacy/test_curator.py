@@ -123,7 +123,7 @@ def refused_requests():
         "nothing": (lambda c: c.measure("a", Rho(0.0)), ArgumentError),
         "unknown": (lambda c: c.measure("z", Rho(0.1)), UnknownAttributeError),
         "unknown later": (lambda c: c.measure_all(["a", "z"], Rho(0.1)), UnknownAttributeError),
-        "bad query later": (lambda c: c.measure_all(["a", "b"], Rho(0.1), queries=[None, np.eye(3)]), MeasurementError),
+        "bad query later": (lambda c: c.measure_all(["a", "b"], Rho(0.1), queries=[None, np.eye(3)]), ShapeError),
         "another clique": (lambda c: c.measure("a", Rho(0.1), Kron({"b": np.eye(4)})), MeasurementError),
         "no matrix": (lambda c: c.measure("a", Rho(0.1), [1.0, "x"]), QueryError),
         "weights": (lambda c: c.measure_all(["a", "b"], Rho(0.1), weights=[1.0, 0.0]), ArgumentError),

@@ -418,7 +418,8 @@ def test_sets_of_tables_differ_in_their_weights(fitted: pg.Synthesizer) -> None:
     assert float(joined.estimate) == pytest.approx(asked["mean"][0], abs=0.01)
     low, high = joined.interval()
     wider = float(high - low) / (asked["high"][0] - asked["low"][0])
-    assert 0.8 < wider < 1.7  # each weight varies by itself, too, for units of which there is no row
+    # Each weight varies by itself, too, for units of which there is no row: 1.2 to 1.9 in twelve sets of three fits.
+    assert 0.8 < wider < 2
     again = fitted.sample_tables(60, seed=0)
     assert again[7]["persons"].equals(sets[7]["persons"])
 
