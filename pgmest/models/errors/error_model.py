@@ -178,7 +178,7 @@ class ErrorModel:
         one more for each code. Cells that exact answers leave empty are possible, unlike structural zeros that no exact
         table shows.
         """
-        total = self.tables.total
+        total = max(self.tables.total, 1.0)
         likely = reduce(np.multiply.outer, [(self.tables.counts(name) + 1) / total for name in clique], np.array(total))
         shown = any(m.exact_rows.any() and set(clique) <= set(m.clique) for m in self.known.measurements)
         more = np.minimum(np.maximum(likely, self.tables.table(clique)), 1.0)

@@ -72,7 +72,9 @@ class UnseenDependence:
             return mean_below(self.without_bound(clique), self.selected_bound(clique))
         if len(clique) == 2:
             return 2 * self.tables.total * self._typical(clique)
-        return 2 * self.tables.total * self._growth * min(map(self._strength, self.tables.pairs(clique)))
+        pairs = list(self.tables.pairs(clique))
+        share = self._growth * min(map(self._strength, pairs))
+        return 2 * self.tables.total * min(share, *map(self._unevenness, pairs))
 
     def was_passed_over(self, clique: Clique) -> bool:
         """Return whether this is a pair that was not chosen where others were, and of which no more is known."""
@@ -104,7 +106,8 @@ class UnseenDependence:
     def _growth(self) -> float:
         """The dependence of a triple as a share of the weakest one of its pairs.
 
-        If pairs depend more than one-way marginals are uneven, triples are taken to depend more than pairs alike.
+        If pairs depend more than one-way marginals are uneven, triples are taken to depend more than pairs alike. It is
+        next to infinite if all one-way marginals are even; no table then depends more than copies of its attributes.
         """
         one_way = []
         for name in self.tables.domain:

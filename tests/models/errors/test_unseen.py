@@ -157,3 +157,15 @@ def test_pairs_depend_as_much_as_one_of_the_measured_pairs_if_these_were_not_cho
     assert depends.mean() == pytest.approx(0.5, abs=0.05)
     assert sizes.mean() == pytest.approx(found.distance(("c", "d")), rel=0.1)
     assert not unseen(records(b=0.9, c=0.0), {("a", "b"): 0.4}, bounds={("b", "c"): 1.0}).is_like_measured(("b", "c"))
+
+
+def test_tables_of_even_attributes_depend_no_more_than_copies():
+    answer, domain = pg.LinearMeasurement, pg.Domain({"a": 2, "b": 2, "c": 2})
+    pair = np.array([[30.0, 20.0], [20.0, 30.0]])
+    even = [answer.exact([50, 50], (name,)) for name in domain]
+    noisy = [answer(pair + 0.5, ("a", "b"), 2.0), answer(pair - 0.5, ("b", "c"), 2.0)]
+    model = pg.estimate([answer.exact([100], ()), *even, *noisy], domain)
+    for about in ("table", "population"):
+        found = model.interval(("a", "b", "c"), about=about)
+        assert (found.high.values < 80).all()
+        assert (found.low.values < found.high.values).all()

@@ -38,3 +38,14 @@ def test_codes_that_no_record_of_a_model_has_may_have_records():
     np.testing.assert_allclose(errors.sum(axis=1), 0.0, atol=1e-6)
     expected = 100.0 * np.sqrt([1 / 18 + 1 / 36, 1 / 18 + 1 / 36, 1 / 18 + 1 / 9])
     np.testing.assert_allclose(np.sqrt(np.square(errors).mean(axis=0)), 1.05 * expected, rtol=0.1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_table_without_records_may_come_from_a_population_with_some():
+    answer, domain = pg.LinearMeasurement, pg.Domain({"a": 3, "b": 2, "c": 4})
+    for measurements in ([answer.exact([0], ())], [answer.exact([0], ()), answer(np.zeros((3, 2)), ("a", "b"), 1.0)]):
+        model = pg.estimate(measurements, domain)
+        for query in (("a",), ("a", "b"), ("a", "b", "c")):
+            found = model.interval(query, about="population")
+            assert (found.low.values == 0).all()
+            assert ((found.high.values > 0.5) & (found.high.values < 10)).all()
