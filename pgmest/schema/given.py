@@ -22,7 +22,7 @@ from pgmest.schema.categorical import Categorical, written
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.readings import text_of
-from pgmest.schema.writing import off_markers
+from pgmest.schema.writing import marked, off_markers
 from pgmest.tables.hierarchy import SEPARATOR, NamedLevel
 
 if TYPE_CHECKING:
@@ -238,7 +238,8 @@ def _grid(column: Grid, value: Any) -> tuple[np.ndarray, Bins]:
         points = [_point(column, item) for item in items if not _is_missing(item)]
         gap = len(points) < len(items)
         lows, highs = column.points
-        bins = Bins(column, lows, highs, np.unique(np.array(points, dtype=lows.dtype)))
+        distinct = np.unique(np.array(points, dtype=lows.dtype))
+        bins = Bins(column, lows, highs, distinct[~marked(column, distinct)])  # no row has a marker of missing values
     if gap:
         _gap(column)
     weights = np.zeros(column.size)

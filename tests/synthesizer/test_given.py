@@ -127,6 +127,16 @@ def test_unknown_columns_and_values_are_refused(given, error, said):
         read_given(SCHEMA, given)
 
 
+def test_markers_of_missing_values_are_never_drawn():
+    column = {"type": "integer", "min": 0, "max": 99, "bins": 5, "missing": [13]}
+    schema = pg.Schema.from_dict({"columns": {"x": column}})
+    data = pg.Dataset.from_codes(np.zeros((50, 1), dtype=np.int64), schema.domain)
+    drawn = read_given(schema, {"x": {13, 14}}).values(data, np.random.default_rng(0))
+    assert set(drawn["x"]) == {14}
+    with pytest.raises(QueryError, match="no value"):
+        read_given(schema, {"x": 13})
+
+
 def test_impossible_values_are_named_not_their_codes(frame):
     fitted = pg.Synthesizer("mst", epsilon=10.0, backend="simulation").fit(frame, SCHEMA, seed=0)
     with pytest.raises(ImpossibleModelError, match=r"no row with age=0\.\.5, job=True is possible"):
