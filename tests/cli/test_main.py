@@ -405,7 +405,8 @@ def test_help_fits_a_screen_and_lists_what_help_all_describes(capsys):
         brief, whole = shown
         assert len(brief.splitlines()) <= MOST_LINES, command
         parser = make_parser([COMMANDS[command]])
-        added = parser._subparsers._group_actions[0].choices[command]._actions
+        subparsers: Any = parser._subparsers
+        added = subparsers._group_actions[0].choices[command]._actions
         for name in (option for action in added for option in action.option_strings):
             assert name in brief, (command, name)
             assert name in whole, (command, name)

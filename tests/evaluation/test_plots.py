@@ -110,7 +110,10 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
 
 def test_marginals_of_one_source():
     figure = draw_marginals(TRUE, ["age", "sex"], "A heading")
-    assert [[bar.get_height() for bar in axes.patches] for axes in figure.axes[:2]] == [[4, 4, 2], [7, 3]]
+    assert [[bar.get_height() for bar in drawn(axes, matplotlib.patches.Rectangle)[:-1]] for axes in figure.axes[:2]] == [
+        [4, 4, 2],
+        [7, 3],
+    ]
     assert {"age", "sex", "A heading"} <= set(texts(figure))
     with pytest.raises(ArgumentError, match="at least one attribute"):
         draw_marginals(TRUE, [])
@@ -119,11 +122,11 @@ def test_marginals_of_one_source():
 def test_bins_have_their_widths_categories_do_not_touch_and_intervals_are_lines():
     ends = {"age": (np.array([3.0, 2, 0]), np.array([5.0, 6, 4]))}
     figure = draw_marginals(TRUE, ["age"], widths={"age": np.array([10.0, 30.0])}, ends=ends)
-    first, second, category = figure.axes[0].patches
+    first, second, category = drawn(figure.axes[0], matplotlib.patches.Rectangle)[:3]
     assert second.get_width() == pytest.approx(3 * first.get_width())
     assert second.get_x() == pytest.approx(first.get_x() + first.get_width())
     assert category.get_x() > second.get_x() + second.get_width()
-    (lines,) = figure.axes[0].collections
+    (lines,) = drawn(figure.axes[0], matplotlib.collections.LineCollection)
     assert [sorted(line[:, 1]) for line in lines.get_segments()] == [[3, 5], [2, 6], [0, 4]]
 
 
