@@ -103,7 +103,8 @@ def check_files(options: argparse.Namespace) -> None:
     refused, the folders of new files are made, but none for a file that is continued.
 
     Raises:
-        ArgumentError: an output is an input, another output, or a folder, or its folder cannot be made.
+        ArgumentError: an output is an input, another output, or a folder, or its folder cannot be made or
+            written to.
         OutputExists: an output exists, without --overwrite.
     """
     named = list(_files(options))
@@ -127,6 +128,8 @@ def check_files(options: argparse.Namespace) -> None:
                 Path(path).absolute().parent.mkdir(exist_ok=True)
             except OSError as error:
                 raise ArgumentError(f"{name}: the folder of {path} cannot be made: {error.strerror}.") from None
+            if _is_file(path) and not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+                raise ArgumentError(f"{name}: {path} cannot be written: its folder is missing or allows no new file.")
 
 
 def _files(options: argparse.Namespace) -> Iterator[tuple[str, InputFile | OutputFile]]:

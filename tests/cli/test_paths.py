@@ -167,6 +167,19 @@ def test_an_output_that_is_a_folder_is_refused_before_anything_is_spent(report, 
     assert Path("new").is_dir()
 
 
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_spent(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("link.csv").symlink_to("missing/table.csv")
+    options = argparse.Namespace(positional=(), out=OutputFile("link.csv"), overwrite=True)
+    with pytest.raises(ArgumentError, match=r"^--out: link\.csv cannot be written: its folder is missing"):
+        check_files(options)
+    Path("missing").mkdir()
+    check_files(options)
+    monkeypatch.setattr(os, "access", lambda folder, mode: folder != os.path.realpath("missing"))
+    with pytest.raises(ArgumentError, match=r"^--out: link\.csv cannot be written"):
+        check_files(options)
+
+
 def test_no_folder_is_made_for_a_ledger_or_for_a_home_that_the_shell_did_not_read(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["ledger", "show", "typing-error/people.ledger"]) == 1
