@@ -194,8 +194,10 @@ def add_up(
     for one in sums:
         total = units[one.name] = _added(one, units)
         gaps = np.logical_or.reduce([missing[name] for name in one.leaves])
-        wanted = _off_markers(one.total, one.low, one.high, np.clip(total, one.low, one.high))
-        _move(one, named, units, np.where(gaps, 0, wanted - total), known)
+        inside = np.clip(total, one.low, one.high)
+        wanted = off_markers(one.total, np.full_like(total, one.low), np.full_like(total, one.high), inside)
+        room = np.where(wanted < total, wanted - one.low, one.high - wanted)
+        _move(one, named, units, np.where(gaps, 0, wanted - total), room, known)
 
 
 def _added(one: Sum, units: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -207,25 +209,28 @@ def _move(
     sums: Mapping[str, Sum],
     units: dict[str, np.ndarray],
     step: np.ndarray,
+    room: np.ndarray,
     known: Mapping[str, np.ndarray],
 ) -> None:
-    """Move the parts of a total within their bounds, one after the other, until the total has changed by a step."""
+    """Move the parts of a total within their bounds, one after the other, until the total has changed by a step.
+
+    A part that would read as a missing value goes on, if the total has room beyond the step.
+    """
     if not step.any():
         return
     for part in one.parts:
         low, high = (sums[part].low, sums[part].high) if part in sums else _ends(one.leaves[part])
-        moved = np.clip(step, np.minimum(low - units[part], 0), np.maximum(high - units[part], 0))
-        column = sums[part].total if part in sums else one.leaves[part]
-        moved = np.where(moved == 0, 0, _off_markers(column, low, high, units[part] + moved) - units[part])
+        before, down = units[part], step < 0
+        moved = np.clip(step, np.minimum(low - before, 0), np.maximum(high - before, 0))
         moved = np.where(np.isnan(known[part]), moved, 0) if part in known else moved
-        step = step - moved
+        end = np.where(down, np.maximum(low, before + step - room), np.minimum(high, before + step + room))
+        column, after = sums[part].total if part in sums else one.leaves[part], before + moved
+        after = off_markers(column, np.minimum(after, end), np.maximum(after, end), after)
+        after = np.where(moved == 0, before, after)
         if part in sums:
-            _move(sums[part], sums, units, moved, known)
+            _move(sums[part], sums, units, after - before, np.abs(end - after), known)
         else:
-            units[part] = units[part] + moved
+            units[part] = after
+        step = step - (units[part] - before)
+        step = np.where(down == (step < 0), step, 0)
     units[one.name] = _added(one, units)
-
-
-def _off_markers(column: Grid, low: float, high: float, units: np.ndarray) -> np.ndarray:
-    """Return units between two ends of which none reads as a missing value, where there is another one."""
-    return off_markers(column, np.full(len(units), low), np.full(len(units), high), units)

@@ -496,6 +496,18 @@ def test_no_total_and_no_part_that_was_moved_reads_as_a_missing_value(a, b, t):
     assert drawn.t.between(t.get("min", 0), t["max"]).all()
 
 
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(summed(), st.sets(st.integers(-3, 9), min_size=1, max_size=3), st.integers(0, 999))
+def test_totals_beside_markers_are_within_their_bounds(description, markers, seed):
+    columns = {name: one | {"missing": sorted(markers)} for name, one in description["columns"].items()}
+    schema = schema_of(description | {"columns": columns})
+    codes = np.random.default_rng(seed).integers(0, schema.domain.shape, (300, len(schema.domain)))
+    drawn = schema.decode(Dataset.from_codes(list(codes.T), schema.domain), seed=seed)
+    assert adds_up(schema, drawn)
+    for column in schema.described:
+        assert drawn[column.name].dropna().between(column.low, column.high).all()  # type: ignore[attr-defined]
+
+
 def markers_of(column: dict) -> list[int]:
     return column.get("missing", [])
 
