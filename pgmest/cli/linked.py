@@ -222,11 +222,9 @@ def _model_file(options: argparse.Namespace) -> str:
     """Return the file of the noisy answers: that of --model, or model.npz in the folder of --out.
 
     Raises:
-        ArgumentError: it is a folder, or exists.
+        OutputExists: it exists.
     """
     path = options.model or str(_folder(options) / MODEL)
-    if Path(path).is_dir():
-        raise ArgumentError.of("--model", path, f"a file, such as {Path(path) / MODEL}")
     if not options.model and os.path.lexists(path) and not options.overwrite:
         raise OutputExists(f"--out: {path} exists already: name another folder, or add --overwrite.")
     return path

@@ -117,7 +117,7 @@ def test_synthetic_files_join_and_fit_the_schema(folder, capsys, monkeypatch):
     assert "exists already: name another folder, or add --overwrite" in err
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new", "--overwrite", "--model", "new"))
     assert code == 1
-    assert "a file, such as new/model.npz" in err
+    assert "--model: new is a folder: name a file." in err
     (folder / "new" / "households.csv").unlink()
     (folder / "new" / "persons.csv").unlink()
     code, _, err = run(capsys, *synthesize(folder, *TRIAL, "--out", "new"))
