@@ -233,7 +233,9 @@ def test_nothing_imports_what_opens_a_network_connection():
 
 
 def test_files_that_docstrings_name_exist():
-    package, tests, experiments = ([*folder.rglob("*.py")] for folder in (PACKAGE, ROOT / "tests", ROOT / "experiments"))
+    package, tests, experiments = (
+        [*folder.rglob("*.py")] for folder in (PACKAGE, ROOT / "tests", ROOT / "experiments")
+    )
     files = [path.as_posix() for path in (*package, *tests, *experiments)]
     missing = []
     for path in (*package, *tests):

@@ -110,7 +110,9 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
 
 def test_marginals_of_one_source():
     figure = draw_marginals(TRUE, ["age", "sex"], "A heading")
-    assert [[bar.get_height() for bar in drawn(axes, matplotlib.patches.Rectangle)[:-1]] for axes in figure.axes[:2]] == [
+    assert [
+        [bar.get_height() for bar in drawn(axes, matplotlib.patches.Rectangle)[:-1]] for axes in figure.axes[:2]
+    ] == [
         [4, 4, 2],
         [7, 3],
     ]
