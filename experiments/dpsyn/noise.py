@@ -13,6 +13,9 @@ PANELS = {"A": (0.1, 1e-8), "B": (0.1, 1e-12), "C": (1.0, 1e-8), "D": (1.0, 1e-1
 CROSSINGS = {"A": 18, "B": 28, "C": 19, "D": 28}
 """The crossing of "gauss zcdp" and "lap basic", as printed."""
 
+COUNTS = (1, 10, 30, 100, 1000)
+"""The k whose deviations are kept."""
+
 
 def rho_of(epsilon: float, delta: float) -> float:
     """The rho with rho + 2 sqrt(rho log(1 / delta)) = epsilon (section 2.4)."""

@@ -24,6 +24,12 @@ def figure_2(how: Run) -> None:
         for p, (epsilon, delta) in noise.PANELS.items()
     ]  # fmt: skip
     how.write_table(f"{FOLDER}/figure2", pd.DataFrame(lines))
+    deviations = [
+        {"panel": p, "k": k, **{name: of(k, *budget) for name, of in noise.APPROACHES.items()}}
+        for p, budget in noise.PANELS.items()
+        for k in noise.COUNTS
+    ]
+    how.write_table(f"{FOLDER}/noise", pd.DataFrame(deviations))
 
 
 def views(how: Run) -> None:

@@ -18,18 +18,20 @@ def _sweeps(number: str, noise: float):
 
 def _converges() -> Result:
     parts = []
-    for noise, what in ((0.0, "exact answers"), (5.0, "noisy answers")):
+    for noise, what in ((0.0, "exact answers"), (5.0, "noisy ones")):
         group = _sweeps("1,000", noise)
         parts.append(
-            f"{what}: {int(group.converged.sum())} of {len(group)} problems stop within 1,000 passes, mean distance "
-            f"beyond the least {group.distance.mean():.3f}, largest {group.distance.max():.3f}"
+            f"{int(group.converged.sum())} of {len(group)} with {what} ({group.distance.mean():.3f}, "
+            f"{group.distance.max():.3f})"
         )
-    return Result("; ".join(parts), False)
+    text = f"random problems that stop within 1,000 passes: {', '.join(parts)}"
+    return Result(f"{text}; in brackets mean and largest distance beyond the least", False)
 
 
 def _longer() -> Result:
     few, many = (_sweeps(number, 5.0).distance.mean() for number in ("2", "1,000"))
-    return Result(f"mean distance beyond the least {few:.3f} after 2 passes, {many:.3f} after 1,000", bool(many < few))
+    text = f"noisy answers: mean distance beyond the least {few:.3f} after 2 passes, {many:.3f} after 1,000"
+    return Result(text, bool(many < few))
 
 
 def _groups() -> Result:
@@ -44,7 +46,9 @@ def _groups() -> Result:
 
 def _penalty() -> Result:
     table = rows("ide_challenge")
-    text = ", ".join(f"{row.penalized} of 2,100 groups ({row.draw})" for row in table.itertuples())
+    text = ", ".join(
+        f"{row.penalized} of {row.pumas * ide_challenge.YEARS:,} groups ({row.draw})" for row in table.itertuples()
+    )
     return Result(text, bool((table.penalized == 0).all()))
 
 
@@ -55,9 +59,8 @@ def _findings() -> list[str]:
         "IDE: whether Algorithm 1 converges, which the paper leaves open: within 1,000 passes it stops in "
         f"{int(exact.converged.sum())} of {len(exact)} random problems with exact answers, and in "
         f"{int(noisy.converged.sum())} of {len(noisy)} with noisy ones.",
-        f"IDE: Figure 1's 0.2 to 0.4 holds for {pooled.within:.0%} of the groups of a table that is drawn from "
-        "the public "
-        "excerpt; the challenge's own is not public.",
+        f"IDE: Figure 1's 0.2 to 0.4 holds for {pooled.within:.0%} of the groups of a table drawn from "
+        "the public excerpt; the challenge's own is not public.",
     ]
 
 

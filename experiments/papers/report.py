@@ -151,6 +151,12 @@ REPORTS: dict[str, tuple[str, Sequence[Part]]] = {
         "DPSyn: noise, views, scores, GUM and flows",
         (
             Part("Figure 2, a fit", "dpsyn/figure2", ("panel", "epsilon", "delta"), ("crossing", "paper")),
+            Part(
+                "Standard deviation of the noise for k marginals, the same epsilon and delta",
+                "dpsyn/noise",
+                ("panel", "k"),
+                ("lap basic", "lap adv", "lap zcdp", "gauss adv", "gauss zcdp"),
+            ),
             Part("Views of eight that cover all pairs", "dpsyn/views", ("attributes",), ("paper", "views")),
             Part(
                 "PriView, Direct and Fourier: total variation of 4-way marginals",

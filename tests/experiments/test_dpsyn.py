@@ -10,6 +10,7 @@ from experiments.dpsyn import baselines, noise
 from experiments.dpsyn.design import FIRE, Design
 from experiments.dpsyn.nist2018 import density_score
 from experiments.dpsyn.pipeline import measure
+from experiments.papers.reading import rows
 from pgmest.mechanisms.priview.design import cover, random_views, subsets_of
 
 
@@ -21,6 +22,14 @@ def test_the_crossings_are_those_of_the_paper(panel):
     below, above = math.floor(k), math.ceil(k)
     assert noise.laplace_basic(below, epsilon, delta) <= noise.gauss_zcdp(below, epsilon, delta)
     assert noise.laplace_basic(above, epsilon, delta) >= noise.gauss_zcdp(above, epsilon, delta)
+
+
+@pytest.mark.parametrize("panel", noise.PANELS)
+def test_the_kept_deviations_are_those_of_the_formulas(panel):
+    kept = rows("dpsyn/noise", panel=panel).set_index("k")
+    assert tuple(kept.index) == noise.COUNTS
+    for name, deviation in noise.APPROACHES.items():
+        assert list(kept[name]) == pytest.approx([deviation(k, *noise.PANELS[panel]) for k in kept.index], rel=1e-5)
 
 
 def test_rho_is_that_of_the_plain_bound():

@@ -10,7 +10,7 @@ from experiments.papers import page, report
 from experiments.papers.__main__ import papers
 from experiments.papers.line import CHANGED, DIFFERS, LETTER, REPRODUCED, Line, Result, compared, same
 from experiments.papers.paper import Paper, Run, Runs
-from experiments.papers.reading import RESULTS, ROOT
+from experiments.papers.reading import RESULTS, ROOT, rows
 
 PAPERS = papers()
 
@@ -40,6 +40,14 @@ def test_what_differs_says_what_was_tested_or_that_nothing_was():
         for line in paper.lines:
             if line.verdict() == DIFFERS:
                 assert line.cells()[3], line.claim
+
+
+def test_figure_2a_says_at_which_budgets_there_are_more_seeds():
+    """Its two forms have more than one seed at different budgets."""
+    (line,) = (line for paper in PAPERS for line in paper.lines if line.claim == "the gain grows as epsilon falls")
+    for way, (text, _) in zip(("published", "ours"), line.results().values(), strict=True):
+        sizes = rows("pgm_figure2a", way=way).groupby("epsilon").size()
+        assert text.endswith(f"(1 seed but at {' and '.join(f'{e:g}' for e in sizes[sizes > 1].index)})")
 
 
 def result(holds):
