@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from pgmest.measurements.known_errors import KnownErrors, TiedCounts
-from pgmest.models.errors.code_errors import CodeErrors
-from pgmest.models.errors.exact_sums import is_read, known_sums, without_errors_of
-from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
-from pgmest.models.errors.mixture import learned_weights
+from pgmest.models.errors.exact_sums import known_sums, without_errors_of
+from pgmest.models.errors.measured_evidence import MeasuredEvidence
+from pgmest.models.errors.measured_tables import ComparedTable
 from pgmest.models.errors.model_tables import LEAST, ModelTables
 from pgmest.models.errors.plausible_tables import sums_along, without_negative_counts
-from pgmest.models.errors.published_tables import MOST_CELLS, PublishedTable, can_be_read
 from pgmest.models.errors.smooth_shares import SmoothShares
-from pgmest.models.errors.table_answers import TableAnswer, read_answers
+from pgmest.models.errors.table_answers import read_answers
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
-from pgmest.sampling.facts import Facts, held_facts
 from pgmest.tables.domain import Clique
 
 MOST_NUMBERS = 1_200_000
@@ -34,8 +29,6 @@ OF_CHOSEN = 20
 MARGIN, RECORDS_MARGIN = 1.05, 1.1
 """The factors by which errors are drawn larger than the parts that are known, in general and for a model of records:
 steps after measuring, such as rounding to records, add errors, too."""
-HELD, HELD_SHARE = 0.5, 1e-6
-"""Exact answers that a model misses by no more than this many records, or this share of them, have no error."""
 LEAST_SUM = 0.01
 """Sums of errors with a mean square below this share of that of the error of the number of records say nothing."""
 ROUNDING = 1e-20
@@ -70,7 +63,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorModel:
+class ErrorModel(MeasuredEvidence):
     r"""The errors that the tables of a model may have.
 
     The error of a table has these parts:
@@ -84,23 +77,11 @@ class ErrorModel:
     - errors in proportion to the counts, if the mechanism states any.
 
     Counts that follow from counts of the rows above have the errors of these (`TiedCounts`). Sums that the model knows
-    exactly, such as invariants, have no error. Errors of a table agree with those of its
-    margins. In a measured table, errors of margins are spread evenly, as least squares does; in others, in
-    proportion to the model's table.
-
-    Attributes:
-        tables: the model's marginals.
-        known: the public facts about its errors.
-        answers: the noisy tables.
+    exactly, such as invariants, have no error. Errors of a table agree with those of its margins. In a measured table,
+    errors of margins are spread evenly, as least squares does; in others, in proportion to the model's table.
     """
 
-    tables: ModelTables
-    known: KnownErrors
-    answers: tuple[TableAnswer, ...]
-    _codes: dict[str, CodeErrors] = field(default_factory=dict)
-    _larger: dict[Clique, ComparedTable | None] = field(default_factory=dict)
     _drawn: dict[Clique, np.ndarray] = field(default_factory=dict)
-    _between: dict[Clique, PublishedTable] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: EstimatedModel, known: KnownErrors) -> ErrorModel:
@@ -141,34 +122,6 @@ class ErrorModel:
             return found
 
         return draw
-
-    @property
-    def measured_pairs(self) -> Collection[Clique]:
-        """The pairs that noisy tables determine, at least over groups of codes."""
-        return self._pairs.keys()
-
-    def published(self, clique: Clique) -> Clique | None:
-        """Return the smallest published table that holds a table; None without any."""
-        return next((table for table in self._tables_between if set(clique) <= set(table)), None)
-
-    def ends(self, clique: Clique) -> np.ndarray:
-        """Return the ends between which the cells of a table lie, shape (2, *shape), if a published table holds it."""
-        table = self.published(clique)
-        if table is None:
-            none = np.zeros(self.tables.domain.project(clique).shape)
-            return np.stack([none, none + np.inf])
-        ends = np.stack(self._table_between(table).ends).reshape(2, *self.tables.domain.project(table).shape)
-        return ends.sum(axis=tuple(axis for axis, name in enumerate(table, start=1) if name not in clique))
-
-    def _table_between(self, clique: Clique) -> PublishedTable:
-        if clique not in self._between:
-            parts = self.tables, self.known.measurements, self.answers
-            self._between[clique] = PublishedTable.of(clique, *parts)
-        return self._between[clique]
-
-    def is_measured(self, clique: Clique) -> bool:
-        """Return whether a noisy table determines this table, at least over groups of codes."""
-        return bool(self.about(clique))
 
     def sampling_variances(self, clique: Clique, tables: np.ndarray) -> np.ndarray:
         """Return the variances of the counts of other samples from the population of drawn tables.
@@ -228,7 +181,7 @@ class ErrorModel:
             margin = clique[:axis] + clique[axis + 1 :]
             if self.published(margin) != clique:
                 margins[margin] = self._draw(margin, drawing)
-        return self._table_between(clique).draws(margins, drawing.count, drawing.generator)
+        return self.published_table(clique).draws(margins, drawing.count, drawing.generator)
 
     def _with_margins(self, clique: Clique, margins: Sequence[np.ndarray], drawing: Drawing) -> np.ndarray:
         """Draw errors of the interaction of a table, and add those of its margins."""
@@ -368,73 +321,6 @@ class ErrorModel:
             inside = inside + self.unseen.scaled(self._field(clique, drawing), hidden, drawing.generator)
         inside = inside + self._products(clique, drawing)
         return (answer.expanded(errors) - answer.expanded(answer.grouped(inside))) * shares + inside
-
-    # -- what was measured ------------------------------------------------------------------------------------------
-
-    def about(self, clique: Clique) -> list[TableAnswer]:
-        """Return what the answers say about a table."""
-        found = [answer.onto(clique) for answer in self.answers if set(clique) <= set(answer.clique)]
-        sizes = [self.tables.domain[name] for name in clique]
-        return [a for a in found if a is not None and (len(clique) < 2 or a.tells_of_all(sizes))]
-
-    def code_errors(self, name: str) -> CodeErrors:
-        """Return the errors of a one-way marginal."""
-        if name not in self._codes:
-            known, answers = (self.tables.counts(name), self.tables.total, self.known.total_stddev), self.about((name,))
-            if answers:
-                self._codes[name] = CodeErrors.of(answers, *known)
-            else:
-                self._codes[name] = CodeErrors.without_answers(self.tables.possible((name,)), *known)
-        return self._codes[name]
-
-    @cached_property
-    def facts(self) -> tuple[Facts, ...]:
-        """The exact answers that the model holds, but for those that its tables miss."""
-        model: Any = self.tables.model
-        known = model.held_facts() if hasattr(model, "held_facts") else held_facts(self.known.measurements)
-        return tuple(one for one in known if is_read(one) and self._holds(one))
-
-    def _holds(self, fact: Facts) -> bool:
-        missed = fact.matrix @ self.tables.table(fact.clique).reshape(-1) - fact.values
-        return bool((np.abs(missed) <= max(HELD, HELD_SHARE * self.tables.total)).all())
-
-    @cached_property
-    def _tables_between(self) -> list[Clique]:
-        """The tables of which an answer lies between two ends, the smallest first."""
-        domain = self.tables.domain
-        known = {
-            domain.ordered(m.clique)
-            for m in self.known.measurements
-            if m.clique and m.high is not None and (np.isfinite(m.high) & ~m.exact_rows).any() and can_be_read(m)
-        }
-        small = (clique for clique in known if domain.size(clique) <= MOST_CELLS)
-        return sorted(small, key=lambda clique: (domain.size(clique), domain.axes(clique)))
-
-    @cached_property
-    def _pairs(self) -> dict[Clique, ComparedTable]:
-        """The measured pairs, with a prior of their dependence that is learned from all of them."""
-        domain = self.tables.domain
-        pairs = {domain.ordered(pair) for answer in self.answers for pair in combinations(answer.clique, 2)}
-        found = {}
-        for pair in sorted(pairs, key=domain.axes):
-            answer = best_answer(self.about(pair))
-            if answer is not None:
-                found[pair] = MeasuredTable.of(answer, self.tables)
-        mixtures = [table.mixture for table in found.values()]
-        before = learned_weights(mixtures, USUAL_WEIGHTS)
-        return {pair: table.compared(before, pair in self.known.strong) for pair, table in found.items()}
-
-    def measured(self, clique: Clique) -> ComparedTable | None:
-        """Return the measured table of two attributes or more; None if it was not measured."""
-        if len(clique) == 2:
-            return self._pairs.get(clique)
-        if clique not in self._larger:
-            answer = best_answer(self.about(clique))
-            table = None if answer is None else MeasuredTable.of(answer, self.tables)
-            self._larger[clique] = (
-                None if table is None else table.compared(learned_weights([table.mixture], USUAL_WEIGHTS))
-            )
-        return self._larger[clique]
 
     @cached_property
     def unseen(self) -> UnseenDependence:

@@ -189,7 +189,7 @@ def test_structural_zeros_stay_empty() -> None:
 
 
 def test_tables_that_are_too_large_have_intervals_of_the_usual_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgmest.models.errors.error_model.MOST_CELLS", 20)
+    monkeypatch.setattr("pgmest.models.errors.measured_evidence.MOST_CELLS", 20)
     monkeypatch.setattr(PublishedTable, "of", None)
     found = pg.estimate([nearest(records(1).project(("a", "b")).values, ("a", "b"), np.random.default_rng(0))], DOMAIN)
     assert found.interval(("a", "b")).kind == "errors"
