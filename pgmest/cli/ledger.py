@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import TYPE_CHECKING
 
 from pgmest.cli.budget import DELTA_HELP
 from pgmest.cli.cliques import invariants_of
 from pgmest.cli.command import Add, Command, say, show
-from pgmest.cli.paths import continued
+from pgmest.cli.paths import OutputExists, continued
 from pgmest.errors import ArgumentError
 from pgmest.privacy.budgets import DEFAULT_DELTA
 
@@ -77,6 +78,8 @@ def _run(options: argparse.Namespace) -> None:
         say(f"{options.file} is accepted as the newest and only one, head {adopt_file(options.file)}.")
         return
     if options.action == "create":
+        if any(os.path.lexists(name) for name in (options.file, f"{options.file}.head")):
+            raise OutputExists(f"{options.file} or its head file exists already; a budget is given once.")
         fixed = invariants_of(options)
         relation = Replace if fixed else AddRemove
         neighbors = None if options.records_per_person is None else relation(options.records_per_person)

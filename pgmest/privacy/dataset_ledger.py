@@ -63,6 +63,7 @@ class DatasetLedger(OneProcess):
                 self.copied = self._file.look()
             else:
                 self.refresh()
+            self._check_header()
             heads = [str(line["check"]) for line in self._file.lines]
             if expect is not None and (len(expect) < 8 or not any(head.startswith(expect) for head in heads)):
                 raise LedgerError(
@@ -335,6 +336,15 @@ class DatasetLedger(OneProcess):
     @property
     def _header(self) -> dict[str, Any]:
         return self._file.lines[0]
+
+    def _check_header(self) -> None:
+        """Raise LedgerError if the first line is not that of a ledger, whose digests anybody can compute."""
+        try:
+            facts = self.id, self.budget, self.threshold_delta, self.relation, self.table
+        except (LookupError, TypeError, ValueError, AttributeError):
+            facts = ()
+        if not facts:
+            raise LedgerError(f"{self.path} is not a ledger: its first line has no valid budget, relation and table.")
 
     def _write(self, account: RunAccount, charge: Charge) -> None:
         """Append a charge that the budget of its run covers."""

@@ -17,7 +17,9 @@ import pgmest as pg
 from pgmest.cli.main import main
 from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho, locks
+from pgmest.privacy.adoption import adopt_file
 from pgmest.privacy.budgets import at_most_text
+from pgmest.privacy.chain import chained
 from tests.privacy.amounts import rho
 from tests.privacy.interrupted import interrupted_after
 
@@ -153,6 +155,19 @@ def test_what_cannot_be_put_on_it(path):
     assert DatasetLedger(path).runs == ()
 
 
+@pytest.mark.parametrize(
+    "forged", [{"budget": None}, {"budget": {"type": "Rho", "rho": -1}}, {"relation": 3}, {"table": ...}]
+)
+def test_a_first_line_without_valid_facts_is_no_ledger_although_its_digest_is_right(path, forged):
+    header = {**json.loads(path.read_text().splitlines()[0]), **forged}
+    header = {name: value for name, value in header.items() if name != "check" and value is not ...}
+    path.write_text(json.dumps({**header, "check": chained("", header)}) + "\n")
+    adopt_file(path)
+    for read_only in (True, False):
+        with pytest.raises(LedgerError, match="is not a ledger: its first line has no valid budget"):
+            DatasetLedger(path, read_only=read_only)
+
+
 def test_a_head_kept_elsewhere_shows_that_both_files_were_replaced(path):
     old = {file: file.read_bytes() for file in (path, path.with_name("people.ledger.head"))}
     Curator(DATA, Rho(0.5), ledger=path, label="one").close()
@@ -263,7 +278,7 @@ def test_the_command_line(path, tmp_path, capsys):
     assert main(["ledger", "show", new, "--expect", head[:12], "--json"]) == 0
     assert main(["ledger", "show", new, "--expect", "0" * 64]) == 1
     assert main(["ledger", "adopt", new]) == 0
-    assert main(["ledger", "create", new, "--rho", "1"]) == 1
+    assert main(["ledger", "create", new, "--rho", "1"]) == 5
     assert main(["ledger", "create", str(tmp_path / "other.ledger")]) == 1
     assert main(["ledger", "show", str(tmp_path / "none.ledger")]) == 1
 
