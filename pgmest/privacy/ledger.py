@@ -198,8 +198,14 @@ class Statement:
         more = f"  the ledger's details() list each of the {len(self):,} requests"
         return "\n".join([*self._heading(), *aligned(SUMMARY_COLUMNS, self.summary()), more])
 
+    @property
+    def spending(self) -> str:
+        """The sum of the costs and the budget, in words, with the unit of the costs where it is another one."""
+        unit = "; costs are squares of mu, which add up" if isinstance(self.budget, GDP) else ""
+        return f"{self.total} of {self.budget} spent on {plural(len(self), 'request')}{unit}"
+
     def _heading(self) -> list[str]:
-        lines = [f"Ledger: {self.total} of {self.budget} spent on {plural(len(self), 'request')}"]
+        lines = [f"Ledger: {self.spending}"]
         if self.delta:
             lines.append(f"and a delta of {self.threshold_delta:.3g} of {self.delta:.3g}, on thresholds")
         if self.promise is not None:

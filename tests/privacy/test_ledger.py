@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError
-from pgmest.privacy import ApproxDP, Entry, Epsilon, Ledger, Rho
+from pgmest.privacy import GDP, ApproxDP, Entry, Epsilon, Ledger, Rho
 from tests.privacy.amounts import rho
 
 
@@ -76,6 +76,7 @@ def test_it_prints_as_a_table_and_converts_to_json():
     ledger.charge(Entry("more", "charge", Epsilon(0.5)))
     assert len(kept) == 2
     assert str(Ledger(Rho(1.0))) == "Ledger: Rho(0) of Rho(1) spent on 0 requests"
+    assert str(Ledger(GDP(1.0))) == "Ledger: mu 0 of mu 1 spent on 0 requests; costs are squares of mu, which add up"
 
 
 def test_many_charges_print_as_a_summary_whose_sums_are_exact():

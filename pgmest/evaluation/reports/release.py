@@ -137,7 +137,7 @@ def _entries(ledger: Any) -> list[str]:
     """Return the summary and the entries of a statement, or the text of any other ledger."""
     if not isinstance(ledger, Statement):
         return [html_text(ledger)]
-    summary = f"{ledger.total} of {ledger.budget} was spent on {plural(len(ledger), 'request')}."
+    summary = f"{ledger.spending[0].upper()}{ledger.spending[1:]}."
     delta = f" A delta of {ledger.threshold_delta:.3g} was spent on thresholds." if ledger.delta else ""
     if len(ledger) > MOST_LISTED:
         text = f"The sums by kind; the file of --spent, or the ledger, has each of the {len(ledger):,} requests:"
