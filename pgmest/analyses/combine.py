@@ -224,8 +224,8 @@ def _combined(
         which = "" if apart.ndim == 0 else f" in {int(apart.sum())} of {apart.size} components"
         notes = [
             *notes,
-            f"the first tables differ from the last ones by more than chance explains{which}, as those of chains that "
-            "disagree do: the standard errors were widened.",
+            f"the first tables differ from the last ones by more than chance explains{which}: they are no "
+            "independent draws, and the standard errors were widened.",
         ]
     spread, tables = (1.0 + 1.0 / m) * between, len(estimates)
     total, degrees = RULES[rule](within, between, spread, m)

@@ -151,7 +151,7 @@ class TestTablesThatAreGiven:
             centers = generator.normal(0.0, 1.0, 4).repeat(10)
             values = centers + generator.normal(0.0, 0.1, 40)
             found = combine([(value, 1e-6) for value in values])
-            assert "chains that disagree" in repr(found)
+            assert "no independent draws" in repr(found)
             low, high = found.interval()
             covered += low <= 0 <= high
             plain += abs(values.mean()) <= 1.96 * values.std() / np.sqrt(40)

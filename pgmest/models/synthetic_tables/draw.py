@@ -2,7 +2,7 @@
 
 Each table is a draw of the tables that the answers allow (`plausible`). Records of the model get weights under which
 their tables are those (`pgmest.sampling.reweighting`), and synthetic records are drawn by these weights. Nothing is
-estimated again, and no chain runs.
+estimated again.
 
 Tables that are made again from the model's answers with fresh noise do not cover: shrinkage takes the same off them as
 off the model, and they lack the dependence that the model lacks.
