@@ -15,8 +15,8 @@ The table "codes" is made by a rule (`made_codes`): 600 codes in 60 blocks in 12
 listed in the order of the code book, or, in the tables named "listed", in the order of their first record. In those
 named "random", the branches of the tree are dealt out to the codes at random, so that the tree says nothing.
 
-The report opens with the means of all tables, with the number of cells in which LAMP is worse with the tree than
-without it, beside the number that the noise of three seeds alone would give, and with bounds for codes (`oracles`).
+The report opens with the means of all tables, and with the number of cells in which LAMP is worse with the tree
+than without it, beside the number that the noise of three seeds alone would give.
 
 Each run is kept in build/hierarchies as a JSON file at once, so that a command that was stopped goes on where it was.
 The tables are written to experiments/results/hierarchies.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
@@ -37,7 +37,6 @@ from scipy.stats import norm
 import pgmest as pg
 from experiments.data import data_folder, load
 from experiments.kept_runs import KeptRuns, MechanismRun, run_and_report
-from pgmest.mechanisms.lamp.one_way import OneWayEstimate
 from pgmest.workloads import Item, Workload
 
 EPSILONS, SEEDS, DELTA = (0.1, 1.0, 10.0), 3, 1e-9
@@ -289,50 +288,6 @@ def measure(run: MechanismRun) -> dict[str, Any]:
     return {**errors(data, found), "seconds": seconds}
 
 
-# -- bounds -----------------------------------------------------------------------------------------------------------
-
-NOISES, DRAWS = (1.5, 12.0, 100.0), 5
-"""The standard deviations of noisy counts, about those of LAMP's answers about codes at epsilon 10, 1 and 0.1 on 8,000
-records, and the number of draws."""
-
-
-def oracles(counts: np.ndarray, labels: np.ndarray, stddev: float, seed: int) -> dict[str, float]:
-    """Return l1 errors of estimates from noisy counts, in counts.
-
-    "flat": LAMP's estimate without a tree. "all": the posterior medians of an oracle that knows all true counts, but
-    not which code has which. "block": those of one that knows the true counts inside each block.
-    """
-    noisy = counts + np.random.default_rng(seed).normal(0, stddev, len(counts))
-    flat = OneWayEstimate.of(noisy, stddev, float(counts.sum())).counts
-    everything = _posterior_medians(noisy, np.sort(counts), stddev)
-    inside = np.empty(len(counts))
-    for block in range(int(labels.max()) + 1):
-        here = labels == block
-        inside[here] = _posterior_medians(noisy[here], np.sort(counts[here]), stddev)
-    found = {"flat": flat, "all": everything, "block": inside}
-    return {name: float(np.abs(estimate - counts).sum()) for name, estimate in found.items()}
-
-
-def _posterior_medians(noisy: np.ndarray, values: np.ndarray, stddev: float) -> np.ndarray:
-    """Return the median of each count's posterior if all of some sorted values are equally likely."""
-    logs = -0.5 * np.square((noisy[:, None] - values) / stddev)
-    shares = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
-    return values[(shares < shares[:, -1:] / 2).sum(axis=1)]
-
-
-def _bounds() -> list[str]:
-    """Return the bounds of the errors of codes as Markdown."""
-    lines = ["| records | noise | knows all counts | knows the counts of each block |", "|---:|---:|---:|---:|"]
-    for records in (8_000, 50_000):
-        data = made_codes(records)
-        counts, labels = data.project(("code",)).values, data.domain.hierarchies["code"].groups("block")
-        for stddev in NOISES:
-            drawn = pd.DataFrame([oracles(counts, labels, stddev, seed) for seed in range(DRAWS)]).mean()
-            entries = [f"{drawn[name] / drawn['flat']:.2f}" for name in ("all", "block")]
-            lines.append(f"| {records:,} | {stddev:g} | {' | '.join(entries)} |")
-    return lines
-
-
 # -- report -----------------------------------------------------------------------------------------------------------
 
 WORSE = 1.03
@@ -341,70 +296,10 @@ NOTES = """
 All rows were made in November 2026 by an earlier version of LAMP, with stages for trees that are gone since: see
 [what its stages are worth](ablation.md).
 
-**What limits these numbers.** A tree changes no weights of marginals in LAMP: coarser levels decide over which groups a
-pair is measured, and all measurements pay alike for counts of branches. The coarsest level takes at least a quarter of
-its attribute's share, divided by the number of coarser levels, and without a workload at least the share of the budget
-that TopDown spends on totals: a twelfth if one coarser level is measured, a sixteenth if two are. If the budget is
-small, an attribute with a tree is measured again by the expected error of its codes. What remains above 1.03 is of two
-kinds. Three seeds decide a ratio to about 5 % only (above). And counts of branches take budget from the rest, which
-shows in pairs of others: they are 17 of the 39 ratios above 1.03, and at 1.05 on average at epsilon 10.
-
-The rows of LAMP, with and without the tree and asked for triples or totals, were made anew after the coarsest level had
-that share. All others are older. Numbers of other seeds come from `measure` with runs of these seeds, which the table
-below does not have.
-
-Chapters of long-tailed codes alone are at 0.19 to 0.56 at epsilon 1 and 10, and at 0.35 to 0.88 at 0.1; eight other
-seeds gave 0.51 to 0.64 at 0.1, 0.59 on average, with standard errors of 0.06 to 0.08. Nearly all of the budget goes to
-counts of single attributes there, and the counts without the tree, which are shrunk towards each other, have much less
-error than the noise. Before the coarsest level had its quarter, chapters were at 0.4 to 0.9, and all other errors were
-about 1 % smaller.
-
-Pairs are shrunk from the coarsest branches down. This leaves 0.77 to 0.9 of the error of pairs at the coarsest level at
-epsilon 10, and never more than 1.03 on the tables where it was measured alone, random trees among them.
-
-Long-tailed codes alone do not reach 0.7. The table below compares LAMP's estimate without a tree (1.00) with two
-oracles at the same noise. The first knows the list of all true counts, but not which code has which: no estimate that
-treats codes alike is better. The second even knows the list of counts of each block, which no mechanism learns.
-
-TopDown is better in triples at epsilon 10, as it measures the table of all attributes in each area. LAMP measures
-triples if the workload asks for them. Most of their error at this budget is sampling error: the records differ by it
-from any smooth table. Before, the first rounds spent nearly all on pairs, and 7 to 8 % were left for triples. Now the
-share that removes the sampling error is planned from the first round: 17 % in austria 5 and half of the budget in
-travel 5. "LAMP asked for triples" has 0.15 to 0.27 of the error of LAMP in triples at the coarsest level and 0.25 to
-0.66 at the finest; it has 0.45 to 0.94 of TopDown's at the finest, and 1.00 to 1.17 at the coarsest, where noise of
-areas adds up. Errors of pairs rise by up to 45 %, and of pairs of others by 30 to 50 %, which is why this is no
-default. At epsilon 1 few triples are worth their cost.
-
-Areas alone at the coarsest level are a matter of the budget alone: the records have the error that least squares of all
-answers about that level leaves. The shares that minimize the errors of all pairs leave 3 to 8 % of the budget to these
-counts at epsilon 1 and 10, and they had 1.31 and 1.34 of TopDown's error. With at least TopDown's share they have 0.99
-and 1.03 on average. Three seeds decide the error of four or nine counts to a third only: at 16 other seeds, beside 30
-of TopDown, they had 0.83 and 1.05 in austria 5 and 1.01 and 1.10 in travel 5, 0.96 to 1.49 before. In return, areas
-alone at the finest level had 1.03 to 1.09 of their error at those seeds, pairs with them 0.99 to 1.04, and pairs of
-others 1.01 to 1.09. If totals matter more, "LAMP asked for totals" gives them the weight of a hundred pairs, which
-moves much more of the budget; it is worth it at epsilon 0.1, where it leaves 0.54 to 0.71 of the error.
-
-TopDown needs the table of all cells, which the tables of the ACS exceed (10 million cells at most); it was not run on
-the other wide ones. Exact totals by level cost nothing: a question that they answer is not charged.
-
-At equal noise of codes, on five of these tables at three levels of noise, the estimates of codes with a tree had at
-most the error of those without.
-
-On tables that were not used for any choice, before the coarsest level had TopDown's share, at epsilon 1 and 10 and two
-seeds: in three other long-tailed lists of 200, 300 and 900 codes, chapters were at 0.28 to 0.53 alone and at 0.23 to
-0.55 in pairs, codes in pairs at 0.69 to 0.91. Pairs of others were at 1.12 to 1.19 in three of six cases, and were so
-before the coarsest level had its quarter: with the tree, more of the budget goes to pairs with codes.
-
-Random trees did harm where the order of the list tells something: errors of pairs were up to 1.66 of those without the
-tree. Now the first scores compare the groups of both orders, and pairs are measured over those of the list if they show
-clearly more dependence. The constants were chosen on other random trees over codes, industries and areas. What remains:
-scores of both orders are noisier, and counts of branches take budget. On other lists of 150 and 900 codes, at epsilon
-0.1 and 10 and two seeds, pairs and triples are at up to 1.10 and 1.08; the latter were at up to 1.4 before. LAMP with a
-public table does not compare orders.
-
-A pair is measured over groups of codes and, with a part of its share, over branches of the tree; least squares joins
-the answers. Before, pairs at the coarsest level were at 1.16 and 1.18 of TopDown at epsilon 1 and 10, and at the finest
-at 0.66 and 0.44. More weight for coarser levels was tried and not kept, because the finest became worse.
+A tree changes no weights of marginals in LAMP: coarser levels decide over which groups a pair is measured, and all
+measurements pay alike for counts of branches, which shows in pairs of others. TopDown measures the table of all
+attributes in each area, and needs it: tables of more than 10 million cells have no row. LAMP measures triples if the
+workload asks for them. Three seeds decide a ratio to about 5 % only.
 """
 
 
@@ -473,8 +368,6 @@ def report(rows: Any) -> str:
         "",
         *_summary(rows),
         *NOTES.strip().splitlines(),
-        "",
-        *_bounds(),
         "",
     ]
     for name in TABLES:

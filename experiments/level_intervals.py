@@ -105,14 +105,6 @@ than the sum of the noisy counts does. Where a pair was measured over groups of 
 what the noisy scores of the pair leave.
 
 Pairs are measured over groups of codes and over branches of the tree; intervals join the answers by least squares.
-
-What holds more than 97 is mostly due to the factor 1.1 by which errors of models of records are drawn larger. The means
-of a level alone are of 231 answers at each epsilon at the coarsest level, so that they have a standard error of 1.7.
-Pairs of austria that were not measured at epsilon 1 hold 74 at the coarsest level: they are 54 answers about nine
-pairs, whose attributes have two values, and the scores of two of the three seeds found much less dependence than there
-is. At eight other seeds, the pairs that were not measured, 30 with attributes of two values, hold 94, so that this is
-mostly chance. At epsilon 0.1 scores hardly tell the dependence of a pair, so that intervals of pairs that were not
-measured are too wide on some tables and too narrow on others.
 """
 
 

@@ -45,84 +45,6 @@ Bold numbers miss their target.
 """
 
 
-LIMITS = """
-## What limits the rest
-
-- *Few independent errors.* All prefix sums of an attribute share its noise, as do the boxes and slopes of a table:
-  within one run they hold together or miss together. An oracle that knows the errors of a single run is then narrower
-  than any honest interval. With one run of each kind (`--seeds 1`), intervals of prefix sums look 1.1 to 1.5 times as
-  wide as the oracle's, and 60% of them are held on the worst table; over two runs they are 1.0 to 1.3 times as wide,
-  and 79% are held there.
-- *Smooth errors of measured pairs.* What shrinkage takes off single cells was drawn as smooth as dependence is, so that
-  slopes and prefix rectangles were too wide. But answers are known in smooth directions: there the error is their noise
-  plus the known distance of the model from them. This rule was found on census, loans, titanic, adult, acs-ipums23 and
-  random 0.1, where slopes and prefix rectangles of one run became up to 9% narrower at epsilon 1 and 10. On the seven
-  other tables they became up to 6% narrower, and as many were held.
-- *Dependence that was not measured.* What is assumed follows from measured pairs. It gives boxes that are five times as
-  wide as the oracle's on fire after MST and on acs-ipums23 after a fixed set, where pairs hardly depend beyond the
-  model, and slopes that are too narrow on titanic, BR2000 and stroke, where a few pairs depend several times as much as
-  others. To take the shape of dependence from what measured pairs have beyond each other changed widths by 1%, and was
-  not kept. To assume the mean dependence of measured pairs where selections say little, in place of the weakest on the
-  path, would hold slopes on BR2000 and widen the intervals of most other tables.
-- *Pairs that a fixed set leaves out* depend as much as one of the measured pairs, chosen at random in each draw: few
-  depend strongly on most tables. Before, all had the mean dependence, and their cells and boxes held 98.2% to 98.8% on
-  most tables and too little where a few pairs are copies of each other. If the few measured pairs are all unlike the
-  others, no interval can know that.
-- *Pairs that AIM and MST passed over.* Selections that a pair lost bound its dependence, tightly or loosely. It was
-  drawn with the same spread around its mean whatever the bound; now it is exponential below the bound. Intervals of
-  classes that were not measured became 12% narrower after AIM and MST. Where all pairs depend about equally, as
-  on random 0.1, a few cells more are missed. How much measured pairs differ does not tell such tables from others: it
-  is as little on acs/IL_OH after MST, where other pairs differ much. To take sampling error off the measured
-  dependence, too, missed more slopes of few records, and was not kept.
-- *AIM at epsilon 10.* A few pairs that were not measured are almost independent, and lost selections by far. Their
-  intervals rest on a bound by the scores, which leaves them 2 to 4 times as wide as the oracle's on stroke, fire
-  and acs-ipums23.
-- *MST and AIM at epsilon 0.1.* Shrinkage takes the same off neighboring codes, and off frequent ones, more often than
-  is assumed; BR2000, stroke and random 0.1 hold least.
-- *Noise above the counts.* Plausible tables are the nearest ones without negative counts. Tables whose negative counts
-  are taken away and whose others are scaled would be too even, and their intervals far too narrow. This has a price on
-  tables of many records: more combinations hold 98% and more.
-- *Prefix rectangles of few records* at epsilon 0.1 after MST: almost all misses are above the interval. The first codes
-  of most attributes are the frequent ones. Where noise hides which codes are frequent, the model spreads records over
-  all of them, so that the prefix sums of all attributes are too small at once. Now errors of sums over halves of the
-  codes, and over halves of those, follow from the answers and from how much halves differ in real tables, and a part of
-  them has the same sign in all attributes. In two runs on each table of few records, prefix rectangles after MST at
-  epsilon 0.1 hold 95%, measured or not (90% before), and 85% on the worst table (75%), at about the same widths. What
-  is missed is in tables whose attributes nearly all have most records in the first half. To assume as much everywhere
-  would make the intervals of others wider, which hold 98% and more already, after LAMP above all. To assume less in
-  common, or to count only what lies between answers and model beyond noise, was narrower and held fewer on the worst
-  tables.
-- *Prefix sums of few attributes.* All sums of an attribute share its noise, so that one attribute whose noise is three
-  standard errors off misses most of them. A few such attributes are most of what is missed on the worst tables, such as
-  random 0.01.
-- *Released records of few records* are records of the model with other weights. Codes that noise hides had no records
-  in the model, so that no weight gave them any: coefficients of such attributes were 0 in all tables, with no error.
-  Regressions held 78% after LAMP and 84% after AIM at epsilon 0.1, on BR2000 33% and 58%. Now records of independent
-  attributes are added where codes plausibly have some that the model lacks.
-- *Correlations where noise is as large as the counts.* Plausible tables are the nearest ones without negative counts,
-  and those had a third to a half less correlation than what was drawn; now each has the rank correlation of its draw.
-  How much of dependence is smooth was read from shrunken tables, which are noise there: 0% to 25% lay in the first
-  smooth function of either attribute where 40% to 70% do. Now sums over all cells tell. Bounds by selections of MST
-  over merged codes held for the codes themselves; now they hold as far as groups show dependence. Where attributes
-  depend strongly, more slopes are held at epsilon 0.1. The price is paid where they depend little: slopes at 0.1
-  became 7% to 19% wider on the thirteen tables, most on random ones, and on tables of few records nearly all are held.
-  Noise as large as the counts hides which kind a table is.
-- *Slopes where dependence was not measured.* Scores at epsilon 0.1 leave the dependence of a pair uncertain by several
-  times its size. But some yes-or-no attributes of BR2000 depend five times as much, and a pair of those has no
-  deviation besides its slope. To assume more would widen the intervals of all tables.
-- *Slopes on titanic* (1,304 records). Correlations of values that were measured in groups are a fifth to a third too
-  weak in the model, and at epsilon 0.1 noise is as large as the counts.
-- *Merged codes of whole tables.* MST merges codes of few records before it measures pairs, and spreads their records
-  evenly. On stroke at epsilon 0.1, noise hides all but two of the 101 codes of one attribute: its mean code is 12, and
-  the model's 38. All pairs that are judged there have it, so that its means are missed together. On acs/IL_OH, two
-  attributes of 97 codes that nearly fix each other were measured over 17 groups, and the means of one given the other
-  are missed most often.
-- *Seconds.* A function of a table of three attributes is asked about 200 plausible tables, each of which is fitted to
-  its margins first: 0.02 to 0.1 s of one core for tables of up to 1,000 cells, and 0.2 s for 2,500.
-"""
-"""What was found about classes and tables that miss their targets; some shares are of other runs than the tables'."""
-
-
 def write(rows: pd.DataFrame, folder: Path) -> None:
     """Write the rows, the report and the figure; rows about intervals as they were before are left out."""
     rows = _where(rows, _current(rows))
@@ -181,7 +103,6 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
             mechanism, name = cast("tuple[str, str]", key)
             note = str(next(iter(group["note"]))).replace("|", "/").replace("\n", " ")
             yield f"| {mechanism} | {name} | {group['refused'].sum()} | {note} |"
-    yield LIMITS
     of_records, joined = rows["class"].isin((COMBINED, NAIVE)), (rows["class"] == COMBINED) & (rows["answers"] > 0)
     yield from ("## Seconds", "", "Of the first question after a fit, and of 20 tables of released records:", "")
     yield from ("| mechanism | first, median | most | tables, median | most |", "|---|---:|---:|---:|---:|")
