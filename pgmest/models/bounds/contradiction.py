@@ -14,7 +14,7 @@ from pgmest.errors import ArgumentError, InconsistentMeasurementsError, ModelToo
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.ends import answer_ends
 from pgmest.models.bounds.polytope import TablePolytope, cell_index
-from pgmest.models.bounds.presolve import Presolved, excluding_answers, tolerance_of
+from pgmest.models.bounds.presolve import Presolved, tolerance_of
 from pgmest.models.bounds.program import INFEASIBLE, feasible, solve
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
@@ -168,13 +168,13 @@ def _off_total(polytope: TablePolytope, measurements: Sequence[LinearMeasurement
 def _contradicting(polytope: TablePolytope, answers: np.ndarray) -> np.ndarray | None:
     """Return those of some answers that are infeasible together; None if all are feasible."""
     part = polytope.with_answers(answers)
-    traced = excluding_answers(part)
-    if traced is not None:
-        return answers[traced]
-    if feasible(Presolved.of(part)).status != INFEASIBLE:
+    presolved = Presolved.of(part)
+    if not presolved.empty and feasible(presolved).status != INFEASIBLE:
         return None
-    chosen = _infeasible_support(part)
-    return None if chosen is None else answers[chosen]
+    chosen = _infeasible_support(part) if len(part.low) <= LARGEST_CHECK else None
+    if chosen is None:
+        return answers if presolved.empty else None
+    return answers[chosen]
 
 
 def _infeasible_support(polytope: TablePolytope) -> np.ndarray | None:
