@@ -23,7 +23,7 @@ from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.draft_codes import chains_of, prefix_lines
 from pgmest.schema.draft_levels import declared_levels, with_levels
-from pgmest.schema.draft_rows import NAMED, PRIVATE_MARK, rows_decided
+from pgmest.schema.draft_rows import NAMED, PRIVATE_MARK, rows_decided, weight_lines, weights_in
 from pgmest.schema.grid import Grid, Integer, Real
 from pgmest.schema.guess import Guess, guess
 from pgmest.schema.identifiers import named_after_persons, named_as_identifier
@@ -80,9 +80,10 @@ def draft(table: Any, *, bought: bool = False) -> str:
 
     Few distinct numbers are codes, which are listed; the bounds of others are rounded outwards, and a value that many
     rows have is a bin alone. Of text the most frequent values are listed, rare ones never. Identifiers and free text
-    are left out, with a comment; identifiers that have several rows are proposed as `unit:`. Currency signs, thousands
-    separators, formats of dates (day first where both are possible), capital and small letters, top bins such as 85+,
-    and numbers that mean missing values, such as -99, are proposed; a few odd values do not change what a column is.
+    are left out, with a comment; identifiers that have several rows are proposed as `unit:`, and columns called like
+    survey weights, with numbers above 0 only, as `weight:`. Currency signs, thousands separators, formats of dates (day
+    first where both are possible), capital and small letters, top bins such as 85+, and numbers that mean missing
+    values, such as -99, are proposed; a few odd values do not change what a column is.
     Orders, sums and functional dependencies that hold in all rows stand at the end, as comments. Of a file, the
     delimiter, the encoding, titles above the header, a header of several rows, a missing one, and totals and notes
     below the table are guessed on strong evidence; a warning says so, and `file:` in the draft has the result.
@@ -117,7 +118,7 @@ def draft(table: Any, *, bought: bool = False) -> str:
     table, notes, columns, mark = located(table)
     parts = drafted(table, notes, columns, bought=bought)
     text = "".join(parts.decisions) + parts.file + "columns:\n" + "".join(f"{line}\n" for line in parts.columns)
-    text += "".join(parts.units) + (RELATIONS if parts.relations else "") + "".join(parts.relations)
+    text += "".join((*parts.units, *weight_lines(parts.weights))) + (RELATIONS if parts.relations else "") + "".join(parts.relations)
     return HEADER + text.replace(PRIVATE_MARK, mark)
 
 
@@ -132,6 +133,7 @@ class DraftParts:
         units: identifiers that may be the unit of privacy, as comments.
         relations: constraints that hold in all rows, as comments.
         described: the columns as they are described.
+        weights: columns that may be survey weights, with their greatest numbers.
     """
 
     decisions: Sequence[str]
@@ -140,6 +142,7 @@ class DraftParts:
     units: Sequence[str]
     relations: Sequence[str]
     described: Sequence[SchemaColumn]
+    weights: Mapping[str, float]
 
 
 def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray], *, bought: bool = False) -> DraftParts:
@@ -174,7 +177,8 @@ def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray],
         text = "every column is left out of the draft: describe those that are to be kept (columns:)"
         warnings.warn(text, ReadingWarning, stacklevel=3)
     decisions = [*_decisions(guesses, bought), *rows_decided(table, numbers)]
-    return DraftParts(decisions, _file_lines(table, notes), lines, list(_units(guesses)), relations, described)
+    file, units, weights = _file_lines(table, notes), list(_units(guesses)), weights_in(columns, numbers)
+    return DraftParts(decisions, file, lines, units, relations, described, weights)
 
 
 def located(table: Any) -> tuple[Any, Sequence[str], dict[str, np.ndarray], str]:

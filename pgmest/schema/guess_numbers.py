@@ -307,6 +307,17 @@ def whole_bounds(low: int, high: int) -> tuple[int, int]:
     return least, high if high % step == 0 else high // step * step + step - 1
 
 
+def upper_bound(most: float) -> float:
+    """Return a positive number rounded up to its first digit, as people choose bounds: 0.73 to 0.8.
+
+    >>> upper_bound(417.2), upper_bound(0.73), upper_bound(3.0)
+    (500.0, 0.8, 3.0)
+    """
+    digit, exponent = f"{most:e}"[0], math.floor(math.log10(most))
+    first = int(digit) + (float(f"{digit}e{exponent}") < most)
+    return float(f"{first}e{exponent}")
+
+
 def _places(numbers: np.ndarray) -> int | None:
     """Return the least number of decimal places, up to 4, that all numbers have; None if they have more."""
     with np.errstate(all="ignore"):

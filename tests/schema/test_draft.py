@@ -328,3 +328,40 @@ def test_a_draft_of_the_first_rows_says_so_wherever_it_states_a_value_or_count(t
     if kind != "linked":
         assert len(Schema.parse(text).marked_lines) > len(marks)
         assert f"HAS {read // 3} VALUES WITH UP TO 3 ROWS EACH" in text
+
+
+@pytest.mark.parametrize("name", ["PWGTP", "pspwght", "weight", "WTFINL", "perwt", "FINLWT21", "fnlwgt", "Gewicht"])
+@pytest.mark.parametrize("kind", ["whole", "real", "text"])
+def test_a_column_called_like_a_survey_weight_is_proposed_as_the_weight(name, kind):
+    numbers = np.random.default_rng(1).gamma(4, 20, 400) + 1
+    written = {"whole": numbers.astype(int), "real": numbers, "text": np.char.mod("%.3f", numbers)}[kind]
+    table = pd.DataFrame({"sex": ["f", "m"] * 200, name: written})
+    text = draft(table)
+    line = next(line for line in text.splitlines() if line.startswith("# weight: {"))
+    assert f"{PRIVATE}: {name} MAY BE A SURVEY WEIGHT" in text
+    columns = "columns:\n  sex: {type: categorical, values: [f, m], outside: clip}\n"
+    weight = Schema.parse(columns + line.removeprefix("# ")).weight
+    assert weight.name == name
+    assert numbers.max() <= weight.most <= 2 * numbers.max()
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("weight_kg", [61.5, 70.1] * 50),  # what a body weighs
+        ("growth", [1.5, 2.5] * 50),
+        ("score", [1.5, 2.5] * 50),
+        ("weight", [0.0, 2.5] * 50),  # a row that stands for nobody
+        ("weight", [np.nan, 2.5] * 50),
+        ("weight", [1.0] * 100),
+        ("weight", ["light", "heavy"] * 50),
+    ],
+)
+def test_no_other_column_is_proposed_as_the_weight(name, numbers):
+    assert "weight: {" not in draft(pd.DataFrame({"sex": ["f", "m"] * 50, name: numbers}))
+
+
+def test_of_many_replicate_weights_a_few_are_proposed():
+    weights = np.random.default_rng(1).integers(1, 90, (100, 20))
+    table = pd.DataFrame(weights, columns=[f"PWGTP{i}" for i in range(20)])
+    assert draft(table).count("# weight: {") == 3

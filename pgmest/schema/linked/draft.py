@@ -98,6 +98,9 @@ def _table(
     if described or any(not line.lstrip().startswith("#") for line in parts.columns):
         yield "columns:"
     yield from [*described, *parts.columns]
+    for column in parts.weights:
+        yield f"  {PRIVATE_MARK}: {on_one_line(column)} MAY BE A SURVEY WEIGHT; LINKED TABLES HAVE NO weight:."
+        yield "  #   As a column like others it is synthesized, and counts of people are those of the sample."
     for column, other in copies.items():
         assert join is not None
         same = on_one_line(f"'{other}' of {join.parent}")

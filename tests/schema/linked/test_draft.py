@@ -136,3 +136,11 @@ def test_row_numbers_of_two_tables_are_no_key():
 def test_what_cannot_be_drafted_is_refused(tables, options, error, match):
     with pytest.raises(error, match=match):
         draft(tables(), **options)
+
+
+def test_a_survey_weight_of_a_linked_table_is_said_to_have_no_use_there():
+    tables = survey()
+    tables["persons"]["pweight"] = np.linspace(1.5, 80.25, len(tables["persons"]))
+    text = draft(tables)
+    assert "pweight MAY BE A SURVEY WEIGHT; LINKED TABLES HAVE NO weight:." in text
+    LinkedSchema.parse("\n".join(line for line in text.splitlines() if not line.startswith("drafted_from")))
