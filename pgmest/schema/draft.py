@@ -18,7 +18,7 @@ from pgmest.data.frames import ReadingWarning
 from pgmest.data.names import index_note
 from pgmest.data.table_file import TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
-from pgmest.errors import DataError, SchemaError, listed
+from pgmest.errors import DataError, SchemaError, listed, plural
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.draft_codes import chains_of, prefix_lines
@@ -116,9 +116,10 @@ def draft(table: Any, *, bought: bool = False) -> str:
     if isinstance(table, Mapping):
         return DRAFT_OF_TABLES[0](table, bought)
     table, notes, columns, mark = located(table)
-    parts = drafted(table, notes, columns, bought=bought)
+    parts = drafted(table, notes, columns, len(next(iter(columns.values()))), bought=bought)
     text = "".join(parts.decisions) + parts.file + "columns:\n" + "".join(f"{line}\n" for line in parts.columns)
-    text += "".join((*parts.units, *weight_lines(parts.weights))) + (RELATIONS if parts.relations else "") + "".join(parts.relations)
+    text += "".join((*parts.units, *weight_lines(parts.weights)))
+    text += (RELATIONS if parts.relations else "") + "".join(parts.relations)
     return HEADER + text.replace(PRIVATE_MARK, mark)
 
 
@@ -145,13 +146,16 @@ class DraftParts:
     weights: Mapping[str, float]
 
 
-def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray], *, bought: bool = False) -> DraftParts:
+def drafted(
+    table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray], rows: int, *, bought: bool = False
+) -> DraftParts:
     """Return the lines of a draft of one table, or of some of its columns; see `draft`.
 
     Args:
         table: the table, as `located` returns it.
         notes: the notes of `located` on the table.
         columns: the values of its columns that the draft is about.
+        rows: the number of rows that were read.
         bought: as for `draft`.
     """
     tallies = {name: Tally.of(values) for name, values in columns.items()}
@@ -176,7 +180,7 @@ def drafted(table: Any, notes: Sequence[str], columns: Mapping[str, np.ndarray],
     if guesses and not described:
         text = "every column is left out of the draft: describe those that are to be kept (columns:)"
         warnings.warn(text, ReadingWarning, stacklevel=3)
-    decisions = [*_decisions(guesses, bought), *rows_decided(table, numbers)]
+    decisions = [*_decisions(guesses, rows, bought), *rows_decided(table, numbers)]
     file, units, weights = _file_lines(table, notes), list(_units(guesses)), weights_in(columns, numbers)
     return DraftParts(decisions, file, lines, units, relations, described, weights)
 
@@ -238,9 +242,11 @@ def _columns(table: Any) -> dict[str, np.ndarray]:
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _decisions(guesses: Mapping[str, Guess], bought: bool) -> Iterator[str]:
-    """Yield the lines about decisions that concern several columns."""
-    yield f"{PRIVATE_MARK}: THE TYPES of all columns, and which are left out.\n#   They were chosen by the values.\n"
+def _decisions(guesses: Mapping[str, Guess], rows: int, bought: bool) -> Iterator[str]:
+    """Yield the lines about decisions that concern several columns of a table with this many rows."""
+    yield f"{PRIVATE_MARK}: THE TYPES of all columns, and which are left out.\n"
+    verb = "was" if rows == 1 else "were"
+    yield f"#   They were chosen by the values of the {plural(rows, 'row')} that {verb} read.\n"
     for what, (keys, advice) in DECISIONS.items():
         names = []
         for name, one in guesses.items():

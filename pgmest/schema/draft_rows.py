@@ -64,10 +64,10 @@ def weights_in(columns: Mapping[str, np.ndarray], numbers: Mapping[str, np.ndarr
     found = {}
     for name, array in columns.items():
         small = name.strip().lower()
-        values = Values.of(array)
-        if not WEIGHT_NAME.fullmatch(small) or OTHER_WEIGHT.search(small) or values.unread is not None:
+        if not WEIGHT_NAME.fullmatch(small) or OTHER_WEIGHT.search(small):
             continue
-        if values.gaps.any():
+        values = Values.of(array)
+        if values.unread is not None or values.gaps.any():
             continue
         weights = numbers[name] if name in numbers else real_numbers(values).numbers
         if np.isfinite(weights).all() and weights.min() > 0 and np.ptp(weights) > 0:
@@ -81,7 +81,7 @@ def weight_lines(weights: Mapping[str, float]) -> Iterator[str]:
         shown = on_one_line(name)
         yield (
             f"{PRIVATE_MARK}: {shown} MAY BE A SURVEY WEIGHT; ITS GREATEST NUMBER IS {number_text(most)}.\n"
-            "# If it says how many people a row stands for, uncomment this, delete the column above, and state a public\n"
-            "# bound: larger weights count as max.\n"
+            "# If it says how many people a row stands for, uncomment this, delete the column above, and state a\n"
+            "# public bound: larger weights count as max.\n"
             f"# weight: {{column: {quoted(name)}, max: {number_text(upper_bound(most))}}}\n"
         )

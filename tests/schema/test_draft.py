@@ -32,7 +32,7 @@ TABLE = pd.DataFrame(
 )
 EXPECTED = f"""\
 {PRIVATE}: THE TYPES of all columns, and which are left out.
-#   They were chosen by the values.
+#   They were chosen by the values of the 120 rows that were read.
 {PRIVATE}: THE RANGES of age, price, visit, income.
 #   State the bounds that are public, and bins that suit them; a value in points has a bin alone.
 {PRIVATE}: THE VALUES of sex, zip, member, weird: 'name'.
@@ -365,3 +365,13 @@ def test_of_many_replicate_weights_a_few_are_proposed():
     weights = np.random.default_rng(1).integers(1, 90, (100, 20))
     table = pd.DataFrame(weights, columns=[f"PWGTP{i}" for i in range(20)])
     assert draft(table).count("# weight: {") == 3
+
+
+def test_a_draft_says_how_many_rows_it_has_read(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("sex,age\n" + "f,31\nm,40\n" * 30)
+    assert "chosen by the values of the 60 rows that were read." in draft(path)
+    many = pd.DataFrame({"sex": np.tile(["f", "m"], 500_100)})
+    text = draft(many)
+    assert "chosen by the values of the 1,000,000 rows that were read." in text
+    assert "ITS FIRST 1,000,000 ROWS ALONE" in text

@@ -84,7 +84,7 @@ def _table(
     computed = {column: form for column, form in computed.items() if column not in keys}
     left = {*keys, *computed, *copies}
     rest = {column: array for column, array in columns.items() if column not in left}
-    parts = drafted(table, notes, rest)
+    parts = drafted(table, notes, rest, len(next(iter(columns.values()))))
     yield from "".join(parts.decisions).splitlines()
     if join is not None:
         yield f"parent: {quoted(join.parent)}"
