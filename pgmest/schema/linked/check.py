@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from pgmest.schema.linked.schema import LinkedSchema
 
 SHOWN_SIZES = 12
-"""The most numbers of children that are listed one by one."""
+"""The most numbers of children that are listed one by one; more are listed in ranges."""
+SHARES_OF_SIZES = (*np.arange(0.1, 1.0, 0.1), 0.99, 1.0)
+"""The shares of the parents up to which the ranges reach."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,27 @@ class JoinCheck:
         skipped = f"; {skipped_text(self.skipped)} left out, as no records" if self.skipped else ""
         if self.parent is None:
             return f"{self.table}: {plural(self.rows, 'row')}{skipped}"
-        total, few = sum(self.sizes), self.sizes[:SHOWN_SIZES]
-        shares = [f"{size}: {percent_text(number, total)}" for size, number in enumerate(few) if number]
-        more = sum(self.sizes[SHOWN_SIZES:])
-        shares += [f"more: {percent_text(more, total)}"] if more else []
+        shares = [f"{size}: {share}" for size, share in _size_shares(self.sizes)]
         return f"{self.table} of a row of {self.parent}: {', '.join(shares) or 'none'}{skipped}"
+
+
+def _size_shares(sizes: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Yield sizes that occur, or ranges of many sizes such as 14 to 19, with the share of the parents that have them.
+
+    Args:
+        sizes: the number of parents of each size, from 0 on.
+    """
+    parents = np.asarray(sizes)
+    ends = occurring = np.flatnonzero(parents)
+    total = max(int(parents.sum()), 1)
+    if len(parents) > SHOWN_SIZES:
+        ends = np.unique(np.searchsorted(np.cumsum(parents) / total, np.asarray(SHARES_OF_SIZES) - 1e-9))
+        ends = np.unique([*(occurring[occurring == 0]), *ends])
+    start = 0
+    for end in ends.tolist():
+        first = int(occurring[np.searchsorted(occurring, start)])
+        yield str(end) if first == end else f"{first} to {end}", percent_text(parents[start : end + 1].sum(), total)
+        start = end + 1
 
 
 @dataclass

@@ -111,3 +111,25 @@ def test_a_synthetic_table_is_read_where_the_private_one_has_titles(frames, tmp_
         check = schema.check({**frames, "households": path})
         assert check.joins["households"].rows == 3
         assert check.checks["households"].kept == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shown"),
+    [
+        (range(14, 68), ["14 to 19: 11.1 %", "36 to 40: 9.26 %", "63 to 67: 9.26 %"]),
+        ([0, 0, *[40] * 8], ["0: 20 %", "40: 80 %"]),
+        ([0, *[1] * 50, *[2] * 40, *[3] * 8, 5000], ["0: 1 %", "1: 50 %", "2: 40 %", "3: 8 %", "5000: 1 %"]),
+        ([1, 11], ["1: 50 %, 11: 50 %"]),
+    ],
+)
+def test_large_numbers_of_rows_of_a_parent_are_shown_in_ranges(sizes, shown):
+    sizes = list(sizes)
+    schema = LinkedSchema.parse(
+        "tables:\n  schools: {key: school}\n  pupils: {parent: schools, key: school, at_most: 5000, "
+        "columns: {sex: {type: categorical, values: [f, m], outside: clip}}}\n"
+    )
+    pupils = pd.DataFrame({"school": [place for place, size in enumerate(sizes) for _ in range(size)], "sex": "f"})
+    check = schema.check({"schools": pd.DataFrame({"school": range(len(sizes))}), "pupils": pupils})
+    line = str(check.joins["pupils"])
+    assert all(text in line for text in shown)
+    assert "more" not in line
