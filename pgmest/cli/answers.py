@@ -60,6 +60,7 @@ class Answer:
                 entry["stddev"] = (self.margin / NormalDist().inv_cdf(0.5 + self.ends.level / 2)).tolist()
             entry |= {"margin": self.margin.tolist(), "low": self.ends.low.values.tolist()}
             entry |= {"high": self.ends.high.values.tolist(), "level": self.ends.level, "interval": self.ends.kind}
+            entry["about"] = self.ends.about
         if self.evidence is not None:
             entry["evidence"] = self.evidence
         if self.labels:

@@ -136,6 +136,10 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
     for name in ("codes", "weighted"):
         if getattr(options, name):
             raise ArgumentError(f"--{name} is for the model of a single table: leave it out.")
+    if options.about == "population":
+        raise ArgumentError.of(
+            "--about", options.about, "table for linked tables, whose intervals are about nothing else"
+        )
     if options.interval not in INTERVALS:
         raise ArgumentError.of("--interval", options.interval, f"one of {listed(INTERVALS)} for linked tables")
     fit = _fit(options, model)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from pgmest.schema.given import read_given
 from pgmest.synthesizer.completion import codes_schema, conditional, drawn
 from pgmest.synthesizer.expansion import expanded_table, weight_of
 from pgmest.synthesizer.selected_counts import counts_of, domain_of, ends_of
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
 
 QUERY_DETAILS = f"""\
 examples:
@@ -54,6 +55,10 @@ was not measured, as far as the measured tables show how strong it may be. --int
 noise only, "bounds" holds without any assumption about dependence, "none" leaves intervals out. A model that does not
 know its noisy answers has none.
 
+--about says whom intervals are about: "table" is the records that were measured; "population" is what they are a sample
+of, and adds the error of drawing them, as of independent draws. With --weighted, "population" is the default, as in
+Python, where design_effect= is for samples in clusters or strata. In JSON, "about" has it.
+
 On standard output the margin has three significant digits, and the other numbers of its row end at the same decimal;
 the file of --out and JSON have more digits.
 {CLIQUES}
@@ -71,6 +76,13 @@ HOW = {
     "dependence was not measured depend about as much as the measured ones.",
 }
 """A sentence about each kind of table that was not measured as it is shown."""
+
+ABOUT = {
+    "table": "intervals are about the records that were measured (--about table), without the error of sampling them.",
+    "population": "intervals are about the population (--about population), with the error of sampling, as of "
+    "independent draws.",
+}
+"""A sentence about whom intervals are about."""
 
 SAMPLE_DETAILS = f"""\
 examples:
@@ -106,6 +118,10 @@ def _query_options(add: Add) -> None:
     add("--level", type=float, default=0.95, metavar="P", help=text)
     text = f"the kind of interval, one of {', '.join(CHOICES)} (default: auto)"
     add("--interval", choices=CHOICES, default="auto", metavar="KIND", help=text)
+    text = (
+        "whom intervals are about: the table that was measured (default), or the population (default with --weighted)"
+    )
+    add("--about", choices=tuple(ABOUT), metavar="WHOM", help=text)
     linked_options(add)
 
 
@@ -126,16 +142,16 @@ def _query(options: argparse.Namespace) -> None:
     domain = domain_of(whole, described)
     model = conditional(whole, described, given) if given else whole
     weights = dict(read_given(described, given).weights)
-    if options.weighted:
-        weight = weight_of(described).attribute
-        tables = [weight.table(model, clique).totals for clique in cliques]
-        weights[weight.name] = weight.values * weights.get(weight.name, 1.0)
+    weighted = [weight_of(described).attribute.table(whole, clique, weights) for clique in cliques if options.weighted]
+    if weighted:
+        tables = [one.totals for one in weighted]
     elif any(map(domain.names_levels, cliques)):
         tables = [counts_of(model, domain, clique, {}) for clique in cliques]
     else:
         tables = model.project_many(cliques)
+    about_whom = options.about or ("population" if weighted else "table")
     answers = []
-    for table in tables:
+    for place, table in enumerate(tables):
         levels = named_levels(domain, table.domain)
         about = [*levels, *(domain.level(name) for name in weights if name not in {one.attribute for one in levels})]
         evidence = None if known is None else known.evidence_by_level(about)
@@ -144,26 +160,32 @@ def _query(options: argparse.Namespace) -> None:
             for name in table.domain
             if schema is not None or (not options.codes and domain.names_levels((name,)))
         }
-        answers.append(Answer(table, labels, _ends(whole, domain, table.domain.attributes, weights, options), evidence))
+        chosen = {"level": options.level, "kind": options.interval, "about": about_whom}
+        if weighted:
+            ends = _ends(table, options, partial(weighted[place].interval, **chosen))
+        else:
+            clique = table.domain.attributes
+            ends = _ends(table, options, partial(ends_of, whole, domain, clique, weights, **chosen))
+        answers.append(Answer(table, labels, ends, evidence))
     write_answers(answers, options.json, options.out, whole.rows_counted)
+    if any(answer.ends is not None for answer in answers) and (weighted or options.about) and not options.json:
+        say(ABOUT[about_whom])
     for answer in answers:
         if answer.evidence in HOW:
             about = dict.fromkeys((*answer.table.domain, *given))
             say(f"{joined(tuple(about), whole.domain)} {HOW[answer.evidence]}")
 
 
-def _ends(
-    model: Any, domain: Domain, clique: Clique, weights: Mapping[str, np.ndarray], options: argparse.Namespace
-) -> Interval | None:
+def _ends(table: Factor, options: argparse.Namespace, find: Callable[[], Interval]) -> Interval | None:
     """Return the intervals of a table; None, with the reason on standard error, without intervals by default."""
     if options.interval == "none":
         return None
     try:
-        return ends_of(model, domain, clique, weights, level=options.level, kind=options.interval)
+        return find()
     except (ArgumentError, QueryError, ModelTooLarge) as error:
-        if options.interval != "auto":
+        if options.interval != "auto" or options.about is not None:
             raise
-        say(f"{joined(clique, model.domain) or 'the number of records'} has no interval: {error}")
+        say(f"{joined(table.domain.attributes, table.domain) or 'the number of records'} has no interval: {error}")
         return None
 
 

@@ -7,8 +7,8 @@ answers it as it answers any query, and `pgmest.interval` gives its ends.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,22 +48,28 @@ class WeightAttribute:
         """The mean of the squared weights of each code, uniform in its bin."""
         return self.values**2 + self.widths**2 / 12.0
 
-    def table(self, model: Any, attributes: Iterable[str] | str) -> WeightedTable:
+    def table(
+        self, model: Any, attributes: Iterable[str] | str, given: Mapping[str, np.ndarray] | None = None
+    ) -> WeightedTable:
         """Return the weighted table of some attributes, as a model estimates it.
 
         Args:
             model: a model that has the attribute of the weight, such as `Synthesizer.model_`.
             attributes: the attributes of the table; () for the sum of all weights.
+            given: attribute -> 1 for each code of the records that count and 0 for others; all records by default.
 
         Raises:
             UnknownAttributeError: the model lacks an attribute, or the weight.
             QueryError: the weight is among the attributes.
         """
         self.query(model.domain, attributes)
-        return WeightedTable(model, self, tuple(one.name for one in named_levels(model.domain, attributes)))
+        clique = tuple(one.name for one in named_levels(model.domain, attributes))
+        return WeightedTable(model, self, clique, given or {})
 
-    def query(self, domain: Domain, attributes: Iterable[str] | str) -> Kron:
-        """Return the query that adds up the weights in each cell of some attributes.
+    def query(
+        self, domain: Domain, attributes: Iterable[str] | str, given: Mapping[str, np.ndarray] | None = None
+    ) -> Kron:
+        """Return the query that adds up the weights in each cell of some attributes; `given` is as for `table`.
 
         Its sensitivity is the largest weight: `Curator.measure` scales noise to it.
 
@@ -71,18 +77,22 @@ class WeightAttribute:
             UnknownAttributeError: the domain lacks an attribute, or the weight.
             QueryError: the weight is among the attributes.
         """
-        return self._query(domain, attributes, self.values)
+        return self._query(domain, attributes, self.values, given or {})
 
-    def squared(self, domain: Domain, attributes: Iterable[str] | str) -> Kron:
+    def squared(
+        self, domain: Domain, attributes: Iterable[str] | str, given: Mapping[str, np.ndarray] | None = None
+    ) -> Kron:
         """Return the query that adds up the squares of the weights in each cell."""
-        return self._query(domain, attributes, self.squares)
+        return self._query(domain, attributes, self.squares, given or {})
 
-    def _query(self, domain: Domain, attributes: Iterable[str] | str, values: np.ndarray) -> Kron:
+    def _query(
+        self, domain: Domain, attributes: Iterable[str] | str, values: np.ndarray, given: Mapping[str, np.ndarray]
+    ) -> Kron:
         if self.name not in domain:
             raise UnknownAttributeError.of(self.name, list(domain))
         if any(one.attribute == self.name for one in named_levels(domain, attributes)):
             raise QueryError(f"'{self.name}' is the weight; weighted answers are about the other attributes.")
-        return weighted_kron(domain, attributes, {self.name: values})
+        return weighted_kron(domain, attributes, {**given, self.name: values * given.get(self.name, 1.0)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,16 +103,18 @@ class WeightedTable:
         model: the model.
         weight: its attribute that holds the weights.
         attributes: the attributes of the table.
+        given: attribute -> 1 for each code of the records that count and 0 for others.
     """
 
     model: Any
     weight: WeightAttribute
     attributes: Clique
+    given: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def totals(self) -> Factor:
         """The sum of the weights in each cell: the estimated number in the population, if weights are expansions."""
-        return self._answer(self.weight.query(self.model.domain, self.attributes))
+        return self._answer(self._query)
 
     @property
     def shares(self) -> Factor:
@@ -124,11 +136,11 @@ class WeightedTable:
         The sum of all weights $W$ is taken as fixed, as calibrated weights have it:
         $\sum_i w_i^2 (y_i - p)^2$ with the cell's indicator y and share p (linearization of a ratio).
         """
-        shares = self.shares
-        squares = self._answer(self.weight.squared(self.model.domain, self.attributes)).values
-        inside, outside = squares, float(squares.sum()) - squares
-        p = shares.values
-        return Factor(shares.domain, np.sqrt(np.maximum(inside * (1.0 - p) ** 2 + outside * p**2, 0.0)))
+        whole, squares_of_all = self._sums_of_all
+        p = self.totals.values / max(whole, np.finfo(float).tiny)
+        inside = self._answer(self.weight.squared(self.model.domain, self.attributes, self.given)).values
+        outside = squares_of_all - inside
+        return Factor(self._domain, np.sqrt(np.maximum(inside * (1.0 - p) ** 2 + outside * p**2, 0.0)))
 
     @property
     def range_stderr(self) -> Factor:
@@ -136,8 +148,9 @@ class WeightedTable:
 
         The mean weight of the records of a bin is taken as anywhere in the bin, the same for all cells.
         """
-        model, names = self.model, (*self.attributes, self.weight.name)
-        counts = np.asarray(model.project(names).values)
+        domain, names = self.model.domain, (*self.attributes, self.weight.name)
+        counts = self.model.answer(weighted_kron(domain, names, self.given)).values
+        counts = np.asarray(counts).reshape(*self._domain.shape, domain[self.weight.name])
         off = np.sqrt(np.sum((counts * self.weight.widths) ** 2, axis=-1) / 12.0)
         return Factor(self._domain, off)
 
@@ -164,7 +177,7 @@ class WeightedTable:
             raise ArgumentError.of("about", about, ("table", "population"))
         if isinstance(design_effect, bool) or not 0.0 < design_effect < math.inf:
             raise ArgumentError.of("design_effect", design_effect, "a positive number, 1 for independent draws")
-        found = interval(self.model, self.weight.query(self.model.domain, self.attributes), level=level, **options)
+        found = interval(self.model, self._query, level=level, **options)
         from scipy.special import stdtrit  # imported late: schemas with weights need no SciPy
 
         middle = self.totals
@@ -181,9 +194,19 @@ class WeightedTable:
 
     def _degrees(self, design_effect: float) -> float:
         """Return the degrees of freedom of sampling errors: the effective number of draws less one, at least 1."""
-        whole = float(self.model.answer(self.weight.query(self.model.domain, ())).values.sum())
-        squares = float(self.model.answer(self.weight.squared(self.model.domain, ())).values.sum())
+        whole, squares = self._sums_of_all
         return max(whole**2 / (squares * design_effect) - 1.0, 1.0) if squares > 0.0 else 1.0
+
+    @property
+    def _query(self) -> Kron:
+        return self.weight.query(self.model.domain, self.attributes, self.given)
+
+    @property
+    def _sums_of_all(self) -> tuple[float, float]:
+        """The sum of the weights of all records, and that of their squares, whatever is given."""
+        queries = (self.weight.query(self.model.domain, ()), self.weight.squared(self.model.domain, ()))
+        whole, squares = (float(self.model.answer(query).values.sum()) for query in queries)
+        return whole, squares
 
     def _answer(self, query: Kron) -> Factor:
         return self._without_weight(self.model.answer(query))

@@ -229,6 +229,7 @@ def test_json_and_answers_without_intervals(model, capsys):
         (["per:son"], "TABLE='per' is not valid"),
         (["region", "--codes"], "--codes is for the model of a single table"),
         (["region", "--weighted"], "--weighted is for the model of a single table"),
+        (["region", "--about", "population"], "must be table for linked tables"),
         (["region", "--level", "2"], "a number between 0 and 1"),
         (['["region"'], "a JSON list of names"),
         ([""], "attributes, or a table whose rows are counted"),

@@ -340,3 +340,45 @@ def test_files_and_commands_know_the_weight(fitted, tmp_path, capsys):
     assert np.allclose(counts, made.weighted("sex").totals.values)
     assert main(["sample", str(path), "--expanded", "--rows", "50", "--out", str(tmp_path / "p.csv")]) == 0
     assert pd.read_csv(tmp_path / "p.csv").shape == (50, 1)
+
+
+@pytest.mark.parametrize("conditions", [[], ["--given", "sex=f"], ["--given", "w=10..50"]])
+def test_weighted_intervals_of_the_command_say_whom_they_are_about(fitted, tmp_path, capsys, conditions):
+    from pgmest.cli.main import main
+
+    made, table = fitted
+    path = str(tmp_path / "model.npz")
+    made.save(path)
+    answers = {}
+    for about in (None, "table", "population"):
+        options = [] if about is None else ["--about", about]
+        assert main(["query", path, "sex", "--weighted", "--json", *conditions, *options]) == 0
+        (answers[about],) = json.loads(capsys.readouterr().out)
+    assert answers[None] == answers["population"]
+    assert [answers[about]["about"] for about in ("table", "population")] == ["table", "population"]
+    width = {about: np.subtract(one["high"], one["low"]) for about, one in answers.items()}
+    w = table["w"].to_numpy()
+    own = (table["sex"] == "f").to_numpy() & ((w >= 10) & (w <= 50) if "w=10..50" in conditions else True)
+    sampling = np.sqrt((w**2 * (own - w[own].sum() / w.sum()) ** 2).sum())
+    assert width["population"][0] >= 2 * 1.9 * sampling
+    assert width["population"][0] > width["table"][0]
+    if not conditions:
+        for about in ("table", "population"):
+            ends = made.weighted("sex").interval(about=about)
+            assert np.allclose(answers[about]["low"], ends.low.values)
+    assert main(["query", path, "sex", "--weighted", *conditions]) == 0
+    assert "intervals are about the population (--about population)" in capsys.readouterr().err
+
+
+def test_counts_without_weights_may_be_about_the_population(fitted, tmp_path, capsys):
+    from pgmest.cli.main import main
+
+    made, _ = fitted
+    path = str(tmp_path / "model.npz")
+    made.save(path)
+    found = {}
+    for about in ("table", "population"):
+        assert main(["query", path, "sex", "--json", "--about", about]) == 0
+        (found[about],) = json.loads(capsys.readouterr().out)
+        assert found[about]["about"] == about
+    assert np.all(np.array(found["population"]["margin"]) > found["table"]["margin"])
