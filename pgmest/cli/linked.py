@@ -255,10 +255,14 @@ def _write(
 
 
 def _write_tables(
-    synthesizer: Synthesizer, written: Mapping[str, TableFile], options: argparse.Namespace
+    synthesizer: Synthesizer,
+    written: Mapping[str, TableFile],
+    options: argparse.Namespace,
+    given: Mapping[str, Any] | None = None,
 ) -> dict[str, int]:
     """Draw tables and write them, and return the number of rows of each."""
-    tables = synthesizer.sample(options.rows, options.seed, written=[n for n, file in written.items() if file.is_text])
+    texts = [name for name, file in written.items() if file.is_text]
+    tables = synthesizer.sample(options.rows, options.seed, written=texts, given=given)
     for name, table in tables.items():
         write_table(table, str(written[name].path), written[name])
     return {name: len(table) for name, table in tables.items()}
@@ -296,12 +300,15 @@ def _ledger_json(ledgers: Mapping[str, Any]) -> Any:
 
 # -- sample -----------------------------------------------------------------------------------------------------------
 
-FLAT_DRAWS = ("schema", "codes", "given", "expanded", "tables", "attributes")
+FLAT_DRAWS = ("schema", "codes", "expanded", "tables", "attributes")
 """The options of `pgmest sample` that linked tables do not have."""
 
 
 def sample_linked(options: argparse.Namespace) -> None:
     """Run `pgmest sample` on a file of linked tables."""
+    from pgmest.cli.linked_query import given_of
+    from pgmest.mechanisms.files import load
+    from pgmest.synthesizer.linked import LinkedFit
     from pgmest.synthesizer.synthesizer import Synthesizer
 
     for name in FLAT_DRAWS:
@@ -312,8 +319,9 @@ def sample_linked(options: argparse.Namespace) -> None:
     synthesizer = Synthesizer.load(options.model)
     schema: Any = synthesizer.schema_
     written = _written(options, schema, {})
+    given = given_of(LinkedFit.load(load(options.model), options.model), options.given) if options.given else None
     Path(options.out).mkdir(exist_ok=True)
-    say(f"{_rows_in_words(_write_tables(synthesizer, written, options))} in {options.out}")
+    say(f"{_rows_in_words(_write_tables(synthesizer, written, options, given))} in {options.out}")
 
 
 # -- plan -------------------------------------------------------------------------------------------------------------

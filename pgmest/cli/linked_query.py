@@ -143,9 +143,7 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
     if options.interval not in INTERVALS:
         raise ArgumentError.of("--interval", options.interval, f"one of {listed(INTERVALS)} for linked tables")
     fit = _fit(options, model)
-    given: dict[Any, Any] = read_conditions("--given", options.given or ())
-    for name, value in given.items():
-        given[name] = _number_given(value, name) if fit.is_number(name) else value
+    given = given_of(fit, options.given)
     for words in options.having:
         given[_how_many("--having", words, None)] = (1, None)
     numbers = [
@@ -168,6 +166,12 @@ def query_linked(options: argparse.Namespace, model: LinkedModel) -> None:
             raise
         answers.append(LinkedAnswer.of(frame, options.measure, options.level, intervals))
     write_answers(answers, options.json, options.out, model.rows_counted)
+
+
+def given_of(fit: LinkedFit, texts: Sequence[str] | None) -> dict[Any, Any]:
+    """Return the conditions of --given on linked tables, those on numbers of rows as numbers."""
+    given = read_conditions("--given", texts or ())
+    return {name: _number_given(value, name) if fit.is_number(name) else value for name, value in given.items()}
 
 
 def _largest(options: argparse.Namespace) -> list[int | None]:

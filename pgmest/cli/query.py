@@ -93,6 +93,7 @@ examples:
   pgmest sample model.npz --expanded --rows 100000 --out population.parquet
   pgmest sample model.npz --tables 20 --attributes age,income,sex --out tables.csv
   pgmest sample synthetic/model.npz --rows 1000 --out smaller/          (linked tables: 1,000 households)
+  pgmest sample synthetic/model.npz --rows 100 --given region=North size=2.. --out north/
 
 With --tables M the file has M tables, one below the other, and a column "table" with their numbers from 1. Run the same
 analysis on each, and join the results by pgmest.inference.combine, whose standard errors are then valid; those of one
@@ -205,7 +206,8 @@ def _sample_options(add: Add) -> None:
     overwrite_option(add)
     add("--codes", action="store_true", help="codes, even if the model's file has its schema")
     add("--method", default="round", help="round: as even as whole numbers allow; multinomial: independent records")
-    add("--given", nargs="+", metavar="NAME=VALUE", help="only records with these values; see below")
+    text = "only records with these values, of linked tables rows of the root; see below"
+    add("--given", nargs="+", metavar="NAME=VALUE", help=text)
     add(
         "--expanded",
         action="store_true",

@@ -15,7 +15,7 @@ from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.linked_names import ANOTHER, NEXT, number_of
 from pgmest.data.names import are_numbers, other_names, public_numbers, renamed
-from pgmest.errors import ArgumentError, FileFormatError, QueryError, SchemaError, excerpt, listed
+from pgmest.errors import ArgumentError, FileFormatError, ImpossibleModelError, QueryError, SchemaError, excerpt, listed
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.linked.questions import check_known, full_name, table_of
@@ -24,7 +24,7 @@ from pgmest.queries.levels import named_levels
 from pgmest.schema import Schema
 from pgmest.schema.given import read_given
 from pgmest.schema.linked.check import LinkedCheck
-from pgmest.schema.linked.decoding import check_fits
+from pgmest.schema.linked.decoding import check_fits, decode
 from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.type_check import check_types
@@ -190,13 +190,63 @@ class LinkedFit:
         if expanded:
             raise ArgumentError.of("expanded", expanded, "False for linked tables, whose schema has no weight")
         if given is not None:
-            raise ArgumentError("given= completes rows of a single table; linked tables are drawn as a whole.")
+            return self._sample_given(units, generator, written, given)
         linked = possible_rows(self.schema, self.made.sample(units, seed=generator), generator)
         return self.decoded(linked, generator, written)
 
-    def decoded(self, linked: LinkedDataset, generator: np.random.Generator, written: Any = False) -> dict[str, Any]:
-        """Return tables of linked codes by name, with the names of columns that the fitted tables have."""
-        tables = self.schema.decode(linked, generator, written=written)
+    def _sample_given(self, n: int | None, generator: np.random.Generator, written: Any, given: Any) -> dict[str, Any]:
+        """Return n synthetic rows of the root with given values, and what hangs on them; by default all of these.
+
+        Raises:
+            ArgumentError: the conditions are about anything but columns of the root and numbers of rows.
+            ImpossibleModelError: no synthetic row of the root has the values.
+        """
+        root, units = self.schema.root, self._whole_units
+        if not isinstance(given, Mapping) or not all(isinstance(name, str | HowMany) for name in given):
+            expected = f"a mapping of columns of '{root}', numbers of rows or pgmest.HowMany to values"
+            raise ArgumentError.of("given", excerpt(given), f"{expected}, as linked tables are drawn as a whole")
+        weights, own = np.ones(len(units.linked)), {}
+        for name, value in given.items():
+            if isinstance(name, HowMany):
+                self._check_whole_bins(name)
+            elif (column := name.removeprefix(f"{root}.")) in self.schema.parts[root].schema.domain:
+                own[column] = value
+            weights = weights * units.attribute(name).weights(value)
+        kept = np.flatnonzero(generator.random(len(weights)) < weights)  # a part of a bin is a part of its rows
+        kept = kept if len(kept) else np.flatnonzero(weights)
+        if not len(kept):
+            shown = ", ".join(f"{name}={excerpt(value)}" for name, value in given.items())
+            raise ImpossibleModelError(f"no synthetic row of '{root}' has {shown}.")
+        linked = replace(self._with_answers, model=units.linked.take(kept)).sample(n, seed=generator)
+        values = read_given(self.schema.parts[root].schema, own).values(linked.tables[root].dataset, generator)
+        return self.decoded(linked, generator, written, values)
+
+    def _check_whole_bins(self, asked: HowMany) -> None:
+        """Raise ArgumentError if a condition of a question takes a part of a bin, whose values are drawn later."""
+        part = self.schema.parts.get(asked.table)
+        for column, weights in read_given(part.schema, asked.given).weights.items() if part else ():
+            if not np.isin(weights, (0.0, 1.0)).all():
+                raise ArgumentError(
+                    f"given= with {asked} takes a part of a bin of '{column}': state a range that begins and ends "
+                    f"with bins, which are {listed(part.schema.labels(column)) if part else ''}."
+                )
+
+    def decoded(
+        self,
+        linked: LinkedDataset,
+        generator: np.random.Generator,
+        written: Any = False,
+        known: Mapping[str, np.ndarray] | None = None,
+    ) -> dict[str, Any]:
+        """Return tables of linked codes by name, with the names of columns that the fitted tables have.
+
+        Args:
+            linked: the codes.
+            generator: of the values within bins.
+            written: as for `Synthesizer.sample`.
+            known: numbers of columns of the root that are drawn already, in units of `Grid.points`.
+        """
+        tables = decode(self.schema, linked, generator, self.schema.library, written, known or {})
         return {name: renamed(table, self.names.get(name, {})) for name, table in tables.items()}
 
     def interval(

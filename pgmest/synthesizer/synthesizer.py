@@ -264,12 +264,14 @@ class Synthesizer:
             given: the values that all rows have, `{"sex": "F", "age": (30, 40), "city": {"Rome", "Oslo"}}`: a value, a
                 set or list of values, or for numbers and dates a range (low, high), of which None leaves an end open;
                 None alone is a missing value. Or a dataframe with some of the columns, whose rows are completed: the
-                other columns are drawn conditionally on the row, whose values are kept; `n` must be None then.
+                other columns are drawn conditionally on the row, whose values are kept; `n` must be None then. Of
+                linked tables, values of columns of the root, numbers of rows, or of a `HowMany`: the rows of the root
+                that have them are drawn, with all that hangs on them.
             expanded: whether each row is one member of the population, without the column of weights. Rows are then
                 drawn in proportion to their weights (`weight:` of the schema), and n is their sum by default.
 
         Raises:
-            ImpossibleModelError: if `given` or a row of it has probability 0.
+            ImpossibleModelError: if `given` or a row of it has probability 0, or no synthetic row of a root has it.
             UnknownAttributeError, QueryError: if `given` names an unknown column, or a value that its column lacks; the
                 error suggests the nearest one.
             DataError: if the dataframe `given` has no columns, or a column that the schema does not have.

@@ -291,8 +291,13 @@ def test_a_file_of_linked_tables_can_be_sampled_and_described(model, tmp_path, c
     assert "exists already" in err
     code, _, err = run(capsys, "sample", model, "--out", tmp_path / "one.csv")
     assert "a folder, such as synthetic/" in err
-    code, _, err = run(capsys, "sample", model, "--out", f"{out}2/", "--given", "region=N")
-    assert "--given is for the model of a single table" in err
+    asked = ("--rows", "20", "--given", "region=N", "persons=2..")
+    code, _, err = run(capsys, "sample", model, "--out", f"{tmp_path}/given/", *asked)
+    assert code == 0, err
+    homes = pd.read_csv(tmp_path / "given" / "households.csv")
+    assert len(homes) == 20
+    assert (homes["region"] == "N").all()
+    assert (homes["persons"] >= 2).all()
     (tmp_path / "flat.yaml").write_text("columns: {a: {type: boolean}}")
     (tmp_path / "other.yaml").write_text(SURVEY.replace("[head, child, other]", "[head, child]"))
     code, _, err = run(capsys, "sample", model, "--out", f"{out}2/", "--schema", tmp_path / "flat.yaml")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +25,20 @@ if TYPE_CHECKING:
 
 
 def decode(
-    schema: LinkedSchema, linked: Any, generator: np.random.Generator, like: Any, written: bool | Collection[str]
+    schema: LinkedSchema,
+    linked: Any,
+    generator: np.random.Generator,
+    like: Any,
+    written: bool | Collection[str],
+    known_of_root: Mapping[str, np.ndarray] = {},
 ) -> dict[str, Any]:
-    """Return linked codes as tables by name; see `LinkedSchema.decode`."""
+    """Return linked codes as tables by name; see `LinkedSchema.decode`.
+
+    Args:
+        schema, linked, like, written: as for `LinkedSchema.decode`.
+        generator: of the draws.
+        known_of_root: numbers of columns of the root that are drawn already, in units of `Grid.points`.
+    """
     check_fits(schema, linked)
     linked = linked.in_order()
     keys = fresh_keys(schema, linked)
@@ -40,7 +51,7 @@ def decode(
             for column, numbers in keys[name].items()
         }
         known = (
-            {}
+            known_of_root
             if part.parent is None
             else _drawn_before(part, linked.tables[name].dataset, linked.link(name)[1], generator)
         )
