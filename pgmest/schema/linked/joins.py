@@ -66,11 +66,29 @@ def joins_of(numbers: Numbers) -> dict[str, Join]:
         joins[join.child] = join
     roots = [name for name in tables if name not in joins]
     if len(roots) != 1:
+        _check_one_parent(roots, joins, [join for _, join in found])
         raise DataError(
             f"{listed(roots)} share no column whose values tell the rows of one apart and stand in the other: give "
-            "tables that join by a key, rename the key where it has another name, or write the schema by hand."
+            "tables that join by a key, rename the key where it has another name, or write a schema in which each of "
+            "these tables but one has one parent."
         )
     return _within_parents(joins, numbers)
+
+
+def _check_one_parent(roots: Sequence[str], joins: Mapping[str, Join], allowed: Sequence[Join]) -> None:
+    """Raise DataError if a table would hang on a table without parent, had it no other parent."""
+    for other in allowed:
+        chosen = joins.get(other.child)
+        if other.parent in roots and chosen is not None and chosen.parent != other.parent:
+            child, first = other.child, chosen.parent
+            merged = f"{child}.merge({other.parent}, left_on={list(other.link)}, right_on={list(other.key)})"
+            raise DataError(
+                f"the rows of '{child}' name rows of two tables, '{first}' (by {listed(chosen.link)}) and "
+                f"'{other.parent}' (by {listed(other.link)}), but a table has one parent, as linked tables form one "
+                f"tree. Keep the table whose rows are to be protected as its parent, join the columns of the other one "
+                f"into '{child}', and leave that table and its key out; with '{first}' as the parent: {merged} in "
+                "pandas."
+            )
 
 
 def _within_parents(joins: Mapping[str, Join], numbers: Numbers) -> dict[str, Join]:

@@ -37,7 +37,7 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
     _check_names({name: () for name in described}, described)
     named = {name: inner.called(f"table '{name}'") for name, inner in described.items()}
     read = {name: inner.fields(FIELDS) for name, inner in named.items()}
-    parents = {name: one["parent"].text() if "parent" in one else None for name, one in read.items()}
+    parents = {name: _parent(one["parent"]) if "parent" in one else None for name, one in read.items()}
     try:
         order = tree_order(parents)
     except DataError as error:
@@ -55,6 +55,15 @@ def read_linked(node: SchemaNode) -> LinkedSchema:
 
 
 SCHEMA_OF_TABLES.append(read_linked)
+
+
+def _parent(node: SchemaNode) -> str:
+    if isinstance(node.value, list | dict):
+        node.fail(
+            "must be the name of one table, as linked tables form one tree: join the columns of a second parent into "
+            "this table, and leave that table out."
+        )
+    return node.text()
 
 
 def _check_names(columns: Mapping[str, Collection[str]], described: Mapping[str, SchemaNode]) -> None:

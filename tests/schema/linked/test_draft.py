@@ -144,3 +144,32 @@ def test_a_survey_weight_of_a_linked_table_is_said_to_have_no_use_there():
     text = draft(tables)
     assert "pweight MAY BE A SURVEY WEIGHT; LINKED TABLES HAVE NO weight:." in text
     LinkedSchema.parse("\n".join(line for line in text.splitlines() if not line.startswith("drafted_from")))
+
+
+def many_to_many():
+    generator = np.random.default_rng(0)
+    books = pd.DataFrame({"book": range(300), "genre": generator.choice(["g", "h"], 300)})
+    authors = pd.DataFrame({"author": range(200), "land": generator.choice(["l", "m"], 200)})
+    wrote = pd.DataFrame({"book": generator.integers(0, 300, 500), "author": generator.integers(0, 200, 500)})
+    return {"books": books, "authors": authors, "wrote": wrote.assign(role=generator.choice(["a", "b"], 500))}
+
+
+@pytest.mark.parametrize("order", [("books", "authors", "wrote"), ("wrote", "authors", "books")])
+def test_a_table_with_two_parents_is_told_a_way_that_works(order):
+    tables = {name: many_to_many()[name] for name in order}
+    with pytest.raises(DataError, match="a table has one parent") as raised:
+        draft(tables)
+    told = str(raised.value)
+    assert "'wrote' name rows of two tables" in told
+    call = told[told.index("wrote.merge(") :].removesuffix(" in pandas.")
+    wrote = eval(call, tables)
+    kept = "books" if "merge(authors" in call else "authors"
+    lost = {"books": "author", "authors": "book"}[kept]
+    text = draft({kept: tables[kept], "wrote": wrote.drop(columns=lost)})
+    assert f"parent: {kept}" in text
+    assert {"genre:", "land:", "role:"} <= set(text.split())
+
+
+def test_tables_without_a_common_key_are_not_said_to_have_two_parents():
+    with pytest.raises(DataError, match="each of these tables but one has one parent"):
+        draft({"a": pd.DataFrame({"x": range(50)}), "b": pd.DataFrame({"y": list("cd") * 25})})

@@ -213,3 +213,9 @@ tables:
     copy = LinkedSchema.from_dict(schema.description).parts["visits"].schema
     assert copy.labels("code") == ["A1", "A2", "B1"]
     assert copy.labels("code@chapter") == ["A", "B"]
+
+
+@pytest.mark.parametrize("parents", ["[households, towns]", "{households: hid}"])
+def test_a_second_parent_is_refused_with_a_way_out(parents):
+    with pytest.raises(SchemaError, match=r"must be the name of one table.*join the columns of a second parent"):
+        LinkedSchema.parse(SURVEY.replace("parent: households", f"parent: {parents}", 1))
