@@ -37,7 +37,7 @@ class LinkedPlan:
         measured: the number of tables that the rehearsal measured.
         seconds: the time of the rehearsal on this machine.
         protection: what is protected, in words.
-        warnings: reasons to reconsider the budget before paying.
+        warnings: reasons to reconsider the budget before paying, and what no budget keeps.
     """
 
     mechanism: LinkedLAMP
@@ -108,9 +108,20 @@ def plan_linked(schema: LinkedSchema, mechanism: LinkedLAMP, units: int) -> Link
         result = replace(mechanism, backend="simulation").fit(linked, seed=0, progress=False)
     seconds = time.perf_counter() - start
     measured = sum(len(one.ledger) for one in result.results.values())
-    reasons = (*delta_warnings(mechanism.delta, int(units)), *epsilon_warnings(mechanism.epsilon))
-    errors = linked_errors(linked, result.sample(seed=0))
+    limits = (f"not forecast: {limit}." for limit in schema.limits)
+    reasons = (*delta_warnings(mechanism.delta, int(units)), *epsilon_warnings(mechanism.epsilon), *limits)
+    errors = _forecast(schema, linked_errors(linked, result.sample(seed=0)))
     return LinkedPlan(mechanism, int(units), rehearsed, errors, measured, seconds, schema.protection, reasons)
+
+
+def _forecast(schema: LinkedSchema, errors: LinkedErrors) -> LinkedErrors:
+    """Return the errors without those of rows by rows above their parents: made-up tables bind them too little."""
+    kept = {name: dict(kinds) for name, kinds in errors.errors.items()}
+    for name, kinds in kept.items():
+        if "between" in kinds:
+            parent = f"{schema.parts[name].parent}."
+            kinds["between"] = {pair: error for pair, error in kinds["between"].items() if pair.startswith(parent)}
+    return replace(errors, errors=kept)
 
 
 def made_up_tables(schema: LinkedSchema, units: int) -> LinkedDataset:

@@ -131,12 +131,14 @@ class LinkedCheck:
         joins: how each table joins its parent.
         rules: the rules within parents, and the computed columns, with the rows that break them.
         source: the schema's file.
+        limits: what synthetic tables of the schema do not keep (`LinkedSchema.limits`).
     """
 
     checks: Mapping[str, TableCheck]
     joins: Mapping[str, JoinCheck]
     rules: tuple[RuleCheck, ...]
     source: str
+    limits: tuple[str, ...] = ()
 
     @property
     def alarming(self) -> tuple[str, ...]:
@@ -180,7 +182,7 @@ class LinkedCheck:
         ]
         tables = {name: check.to_json() for name, check in self.checks.items()}
         facts = {"private": True, "schema": self.source, "alarming": list(self.alarming)}
-        return {**facts, "tables": tables, "joins": joins, "within": rules}
+        return {**facts, "tables": tables, "joins": joins, "within": rules, "not_kept": list(self.limits)}
 
     def __str__(self) -> str:
         lines = [PRIVATE]
@@ -188,7 +190,10 @@ class LinkedCheck:
             lines += ["", f"table {name}", *str(check).split("\n")[1:]]
         lines += ["", "how the tables join", *(f"  {join}" for join in self.joins.values())]
         notes = [f"{'!!' if alarm else '! '} {name}: {text}" for name, text, alarm in self.remarks_on_links()]
-        return "\n".join([*lines, *map(on_one_line, notes or ["  All rows join, and no rule is broken."])])
+        lines += map(on_one_line, notes or ["  All rows join, and no rule is broken."])
+        if self.limits:
+            lines += ["", "what synthetic tables will not keep", *(f"  {on_one_line(limit)}." for limit in self.limits)]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return html_text(self)
@@ -214,7 +219,7 @@ def check(schema: LinkedSchema, tables: Mapping[str, Any]) -> LinkedCheck:
     found = link_rows(uncut, read.hashes(checked_key(None)))
     joins = {name: _join(schema, name, found[name], read.skipped.get(name, {})) for name in schema.parts}
     rules = (*_rules(schema, read, found), *_computed(schema, read, found))
-    return LinkedCheck(checks, joins, rules, schema.source)
+    return LinkedCheck(checks, joins, rules, schema.source, schema.limits)
 
 
 def _join(schema: LinkedSchema, name: str, rows: LinkedRows, skipped: Mapping[str, int]) -> JoinCheck:

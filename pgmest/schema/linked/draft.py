@@ -10,7 +10,7 @@ import numpy as np
 from pgmest._base.printable import on_one_line
 from pgmest.data.linked import tree_order
 from pgmest.data.values import Values
-from pgmest.errors import ArgumentError, percent_text
+from pgmest.errors import ArgumentError, listed, percent_text
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.date import Date
 from pgmest.schema.draft import DRAFT_OF_TABLES, HEADER, PRIVATE_MARK, DraftParts, drafted, located
@@ -105,6 +105,9 @@ def _table(
         assert join is not None
         same = on_one_line(f"'{other}' of {join.parent}")
         yield f"  {PRIVATE_MARK}: {on_one_line(column)} IS LEFT OUT: IT REPEATS {same}, FROM WHICH IT CAN BE JOINED."
+        if children:
+            below = on_one_line(listed(children))
+            yield f"  #   If rows of {below} depend on it, describe it here: they are measured with this table alone."
     yield from "".join(["# constraints:\n", *parts.relations] if parts.relations else []).splitlines()
     if join is not None:
         yield from _rules(join, parts, rest)

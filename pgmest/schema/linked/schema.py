@@ -132,6 +132,27 @@ class LinkedSchema(Schema):
         limits = [f"at most {part.at_most} rows of '{part.name}' for each row of '{part.parent}'" for part in below]
         return f"{unit} ({'; '.join(limits)})" if unit.is_root else str(unit)
 
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What synthetic tables of this schema do not keep at any budget, in words, with what to do about it."""
+        found, described = [], [name for name, part in self.parts.items() if part.schema.domain]
+        for part in self.parts.values():
+            above = self.parts[part.parent].parent if part.parent else None
+            if part.name in described and above in described:
+                found.append(
+                    f"what a row of '{part.name}' has to do with its row of '{above}' is not measured at any budget, "
+                    f"but only what each has to do with '{part.parent}': repeat the columns of '{above}' that matter "
+                    f"in '{part.parent}', under other names, with rules within: impossible: where they differ"
+                )
+        parents = [name for name in described if set(self.children(name)) & set(described)]
+        if parents:
+            found.append(
+                f"columns of {listed(parents)} that follow from the rows below (a sum, the oldest, the number with a "
+                "value) will not agree with these rows: leave them out, and compute them from the synthetic rows; only "
+                "the number of all rows can be computed (type: count)"
+            )
+        return tuple(found)
+
     def children(self, name: str) -> tuple[str, ...]:
         """Return the names of the tables whose rows hang on those of `name`."""
         return tuple(part.name for part in self.parts.values() if part.parent == name)

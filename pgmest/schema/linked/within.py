@@ -75,7 +75,10 @@ class Places:
         names = [f"{table}.{column}" for table, columns in tables.values() for column in columns]
         if places:
             node.fail(f"names '{name}', which both tables have: write {self.table}.{name} or {self.parent}.{name}.")
-        node.fail(f"names '{name}', which is no attribute of the table or of its parent ({listed(names)}).")
+        node.fail(
+            f"names '{name}', which is no attribute of the table or of its parent ({listed(names)}). Rules are about "
+            "a row and its parent row, not about rows further above."
+        )
 
 
 def read_rules(node: SchemaNode, places: Places) -> tuple[Rule, ...]:
