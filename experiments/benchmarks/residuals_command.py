@@ -25,7 +25,7 @@ MEASURED = (
     "pgmest/strategies/residual.py",
     "pgmest/synthesis/*.py",
     "pgmest/mechanisms/hdmm.py",
-    "pgmest/models/view.py",
+    "pgmest/mechanisms/priview/view.py",
     "pgmest/data/*count*.py",
     "pgmest/privacy/counted_ahead.py",
     "experiments/benchmarks/residuals.py",

@@ -18,7 +18,7 @@ from experiments.coverage_of_mechanisms.scores import OTHER_LEVELS, Class, holds
 from experiments.coverage_of_mechanisms.tables import data_of
 from pgmest.analyses.combine import combine
 from pgmest.errors import PgmestError
-from pgmest.models.least_squares import LeastSquaresModel
+from pgmest.strategies.least_squares import LeastSquaresModel
 from pgmest.tables.domain import Clique
 
 TABLES = 20

@@ -1,13 +1,23 @@
-"""`load`: a model of any kind, or linked tables with their noisy answers, from the file that its `save` wrote."""
+"""`load`: a model of any kind from the file that its `save` wrote."""
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
 from pgmest.models import files
-from pgmest.models.archive import LINKED_MODEL
+
+KINDS = {
+    "ApproximateModel": "pgmest.models.region",
+    "BayesianNetwork": "pgmest.mechanisms.privbayes.bayesian_network",
+    "LeastSquaresModel": "pgmest.strategies.least_squares",
+    "LinkedModel": "pgmest.mechanisms.linked.linked_model",
+    "Model": "pgmest.models.exact",
+    "SupportModel": "pgmest.models.support",
+    "ViewModel": "pgmest.mechanisms.priview.view",
+}
+"""The module of each kind of model, by the name of its class. The class writes a tree of JSON values and arrays
+(`saved`) and reads it (`of_saved`)."""
 
 
 def load(path: str | Path) -> Any:
@@ -20,17 +30,4 @@ def load(path: str | Path) -> Any:
     Raises:
         FileFormatError: the file is missing, truncated, damaged, of a newer version, or not a model.
     """
-    if not _has_linked_tables(path):
-        return files.load(path)
-    from pgmest.mechanisms.linked.file_reading import load as load_linked
-
-    return load_linked(path)
-
-
-def _has_linked_tables(path: str | Path) -> bool:
-    """Return whether a file has the members of a file of linked tables; False also if it cannot be read."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return sorted(archive.namelist()) == sorted(LINKED_MODEL.members)
-    except Exception:  # `files.load` says what is wrong
-        return False
+    return files.load(path, KINDS)

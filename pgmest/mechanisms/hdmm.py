@@ -16,9 +16,9 @@ from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.one_code import without_names
 from pgmest.mechanisms.parameters import ESTIMATORS, MEGABYTES, MODEL_MEGABYTES, choice, parameter
+from pgmest.mechanisms.priview.view import ViewModel, clipped
 from pgmest.mechanisms.result import Outcome
 from pgmest.mechanisms.unnamed import with_unnamed
-from pgmest.models.view import ViewModel, clipped
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Replace

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
@@ -19,6 +20,7 @@ from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, as_query
 from pgmest.queries.levels import with_given_levels, without_levels
+from pgmest.solvers.report import EstimationReport
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pgmest.measurements.known_errors import KnownErrors
     from pgmest.models.intervals import Interval
     from pgmest.models.uncertainty import Uncertainty
-    from pgmest.solvers.report import EstimationReport, MaybeNone
+    from pgmest.solvers.report import MaybeNone
 
 
 class ModelBase(ABC):
@@ -125,6 +127,10 @@ class ModelBase(ABC):
         names = ("_about", "_no_error_bars", "_known_errors")
         return {name: self.__dict__[name] for name in names if name in self.__dict__}
 
+    def with_constants(self, domain: Domain) -> Self:
+        """Return the model over a domain that has further attributes of one code; no answer changes."""
+        return replace(self, domain=domain)  # type: ignore[type-var]
+
     # -- what each kind of model gives ------------------------------------------------------------------------------
 
     @property
@@ -171,13 +177,48 @@ class ModelBase(ABC):
             QueryError: the model is no distribution.
         """
 
+    saved_report: ClassVar[type[EstimationReport]] = EstimationReport
+    """The kind of report in its file."""
+
     @abstractmethod
+    def _saved(self) -> dict[str, Any]:
+        """Return the entries of this kind of model in a file: JSON values and arrays (`pgmest.models.files`)."""
+
+    @classmethod
+    @abstractmethod
+    def _of_saved(cls, domain: Domain, tree: Mapping[str, Any]) -> Self:
+        """Return the model that `_saved` described; `tree` has all entries of the file, whose report is read already.
+
+        Raises:
+            Unreadable, PgmestError, KeyError, TypeError, ...: the description is wrong.
+        """
+
+    def saved(self) -> dict[str, Any]:
+        """Return all entries of the model in a file: JSON values and arrays."""
+        from pgmest.models.files import model_tree
+
+        return model_tree(self)
+
+    @classmethod
+    def of_saved(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the model that `saved` described; errors as for `_of_saved`."""
+        from pgmest.models.files import model_of_tree
+
+        return model_of_tree(cls, tree)
+
     def save(self, path: str | Path) -> None:
         """Write the model, with the noisy answers behind it, to an npz file, which `pg.load` reads.
+
+        Exact answers, which records hold, are always kept. Error bars need all measurements. They are left out if the
+        estimate used the caller's own loss or solver; the loaded model then gives that reason when it is asked for
+        error bars.
 
         Raises:
             FileFormatError: the file cannot be written. An earlier file is left unchanged.
         """
+        from pgmest.models.files import save
+
+        save(path, self)
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         """Yield the facts in the model's text, each a name and a line."""

@@ -6,8 +6,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,9 +14,11 @@ from pgmest._base.widths import joined, shortened
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, count_text, listed, memory_text, plural
 from pgmest.graph.junction_tree import JunctionTree
+from pgmest.measurements.known_errors import KnownErrors
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
+from pgmest.models.files import facts_tree, read_distances, read_facts, read_vector, vector_tree
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
 from pgmest.models.refittable import KeptDraws
 from pgmest.queries import Kron
@@ -345,16 +346,22 @@ class Model(Distribution):
 
         return Sampler(self.oracle, self.held_facts(), self.total).batches(n, batch, method, seed)
 
-    def save(self, path: str | Path) -> None:
-        """Write the potentials, the total, the report and the measurements to an npz file for `load`.
+    def _saved(self) -> dict[str, Any]:
+        from pgmest.models.kept_estimate import estimate_tree
 
-        Exact answers, which records hold, are always kept. Error bars need all measurements. They are left out if the
-        estimate used the caller's own loss or solver; the loaded model then gives that reason when it is asked for
-        error bars.
-        """
-        from pgmest.models.measured import save
+        return {**vector_tree(self.potentials), "facts": facts_tree(self.held_facts()), **estimate_tree(self)}
 
-        save(self, path)
+    @classmethod
+    def _of_saved(cls, domain: Domain, tree: Mapping[str, Any]) -> Self:
+        from pgmest.models.kept_estimate import read_estimate
+
+        potentials, facts = read_vector(domain, tree), read_facts(domain, tree)
+        if "estimate" not in tree:
+            return cls(potentials, tree["total"], tree["report"], tree["total_stddev"], facts=facts)
+        measurements, refit = read_estimate(potentials.layout, tree["estimate"])
+        fitted = (tree["report"], tree["total_stddev"], measurements, refit.plan, refit)
+        model, bounds = cls(potentials, tree["total"], *fitted, facts=facts), read_distances(domain, tree["bounds"])
+        return model.knows(KnownErrors(measurements, model.total_stddev or 0.0, bounds=bounds)) if bounds else model
 
     def __reduce__(self) -> tuple[Any, ...]:
         refit = self.refit if self.refit is not None and self.refit.picklable else None

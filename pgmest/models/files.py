@@ -1,216 +1,319 @@
-"""`load`: a model of any kind from the file that its `save` wrote. archive.py describes the files."""
+"""The npz file of a model of any kind: a JSON tree with arrays (`pgmest._base.npz`); a model reads back bit for bit.
+
+Each kind of model writes its own entries (`_saved`) and is made of them again (`_of_saved`), with the checks of its
+constructor. Besides these, a file has
+
+    format, version, kind              the format of all models, and the name of the class
+    domain, hierarchies                the attributes
+    total, total_stddev, report        of the model
+    about                              the public facts about its origin
+    known or no_error_bars             the noisy answers behind it, for intervals; or why there are none
+
+Tables are written as "cliques" and "cells": one table after the other, each row-major, float64.
+"""
 
 from __future__ import annotations
 
 import math
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from pgmest._base.npz import Unreadable, floats, number, objects, opened_archive, write_archive
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.errors import PgmestError
-from pgmest.inference.support.support import Support
+from pgmest.errors import ArgumentError, DomainError, count_text
+from pgmest.inference.exact.structural_zeros import MOST_CELLS
+from pgmest.measurements.files.read import decode_measurements
+from pgmest.measurements.files.write import encode_measurement
 from pgmest.measurements.known_errors import KnownErrors
-from pgmest.models.archive import (
-    APPROXIMATE_MODEL,
-    BAYESIAN_NETWORK,
-    FACTS,
-    KNOWN,
-    LEAST_SQUARES_MODEL,
-    MEASURED_MODEL,
-    MODEL,
-    SUPPORT_MODEL,
-    VIEW_MODEL,
-    Header,
-    Kind,
-    Unreadable,
-    number,
-    opened_archive,
-    read_array,
-)
-from pgmest.models.base import ModelBase
-from pgmest.models.bayesian_network import BayesianNetwork
-from pgmest.models.exact import Model
-from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
-from pgmest.models.measured import base_cells, read_bounds, read_facts, read_known, read_measured
-from pgmest.models.region import ApproximateModel
-from pgmest.models.support import SupportModel
-from pgmest.models.view import ViewModel
+from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.sampling.facts import Facts
-from pgmest.solvers.report import ApproximateReport
-from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.hierarchy import Hierarchy
+
+if TYPE_CHECKING:
+    from pgmest.models.base import ModelBase
+
+FORMAT, VERSION = "pgmest-model", 1
+
+REMEDY = "Only files written by {} can be read; write it again."
+"""The remedy for a damaged file, with the call that writes such files."""
+
+MOST_VALUES = 1 << 24
+"""The most values that all attributes of a file together may have beyond the bytes of the file. The marginals of
+attributes that no table is about are uniform and are made when they are asked for: 134 MB, where the file may have 700
+bytes."""
+
+Kind = TypeVar("Kind", bound="ModelBase")
+Tree = Mapping[str, Any]
+"""The content of a file: JSON values and arrays. "most_values" is the most values that its attributes may have."""
 
 
-def load(path: str | Path) -> Any:
-    """Read a model of any kind from the file that its `save` wrote; it comes back as the same kind.
+def save(path: str | Path, model: Any) -> None:
+    """Write a model of any kind; a reader sees either the old file or the new one.
 
-    Returns:
-        a `Model`, `SupportModel`, `ApproximateModel`, `BayesianNetwork`, `ViewModel` or `LeastSquaresModel`.
+    Raises:
+        FileFormatError: the file cannot be written. An earlier file is left unchanged.
+    """
+    reader = next(one for one in type(model).__mro__ if {"_of_saved", "of_saved"} & vars(one).keys())
+    head = {"format": FORMAT, "version": VERSION, "kind": reader.__name__, "about": dict(model.about)}
+    write_archive(path, head | model.saved())
+
+
+def load(path: str | Path, kinds: Mapping[str, str]) -> Any:
+    """Read a model from the file that `save` wrote.
+
+    Args:
+        path: the file.
+        kinds: the module of each kind of model, by the name of its class.
 
     Raises:
         FileFormatError: the file is missing, truncated, damaged, of a newer version, or not a model.
     """
-    with opened_archive(path, "a model file", "model.save(...)") as archive:
-        return _read(archive)
+    with opened_archive(path, "a model file", REMEDY.format("model.save(...)")) as archive:
+        archive.refuse_compressed()
+        most = MOST_VALUES + archive.bytes
+        header = archive.header(FORMAT, VERSION)
+        kind, about = header["kind"], header.pop("about")
+        if not isinstance(kind, str) or kind not in kinds:
+            raise Unreadable(f"its kind is {kind!r}, and this release reads {', '.join(kinds)}")
+        if not isinstance(about, dict):
+            raise Unreadable("what it says about itself is wrong")
+        model = getattr(import_module(kinds[kind]), kind)
+        return model.of_saved(archive.with_arrays(header) | {"about": about, "most_values": most})
 
 
-def _read(archive: zipfile.ZipFile) -> ModelBase:
-    members = sorted(archive.namelist())
-    for kind, read in READERS:
-        if [name for name in members if name not in (FACTS, KNOWN)] == sorted(kind.members):
-            try:
-                header = Header.read(archive, kind)
-                model, about = read(archive, header), header.fields.get("about")
-                if isinstance(about, dict):
-                    model.describe(**about)
-                if KNOWN in members:
-                    model.knows(read_known(header, lambda rows: read_array(archive, KNOWN, np.float64, rows)))
-                reason = header.fields.get("no_error_bars")
-                if isinstance(reason, str):
-                    model.without_error_bars(reason)
-                return model
-            except PgmestError as error:
-                raise Unreadable(str(error).rstrip(".")) from None
-    raise Unreadable(f"its members are not {' and '.join(MODEL.members)}")
+def model_tree(model: ModelBase) -> dict[str, Any]:
+    """Return the entries of a model that all kinds have in common, with those of its kind."""
+    common = {
+        **domain_tree(model.domain),
+        "total": model.total,
+        "total_stddev": model.total_stddev,
+        "report": None if model.report is None else model.report.published().to_json(),
+    }
+    own = model._saved()
+    reason = {"no_error_bars": model.no_error_bars} if model.no_error_bars else {}
+    return common | ({} if "estimate" in own else known_tree(model.known_errors) or reason) | own
 
 
-def _model(archive: zipfile.ZipFile, header: Header) -> Model:
-    potentials = read_array(archive, "potentials.npy", np.float64, header.layout.cells)
-    kept = CliqueVector.of(header.layout, potentials)
-    return Model(kept, header.total, header.report, header.total_stddev, facts=_facts(archive, header))
+def model_of_tree(kind: type[Kind], tree: Tree) -> Kind:
+    """Return the model of a kind that `model_tree` described.
+
+    Raises:
+        Unreadable, KeyError, ...: the description is wrong.
+    """
+    domain = read_domain(tree, tree["most_values"])
+    spread, report = tree["total_stddev"], tree["report"]
+    checked = {
+        "total": number(tree, "total"),
+        "total_stddev": None if spread is None else number(tree, "total_stddev"),
+        "report": None if report is None else kind.saved_report.from_json(report),
+    }
+    model = kind._of_saved(domain, {**tree, **checked})
+    model.describe(**tree["about"])
+    if "known" in tree:
+        model.knows(read_known(domain, tree["known"]))
+    if isinstance(tree.get("no_error_bars"), str):
+        model.without_error_bars(tree["no_error_bars"])
+    return model
 
 
-def _measured_model(archive: zipfile.ZipFile, header: Header) -> Model:
-    potentials = read_array(archive, "potentials.npy", np.float64, header.layout.cells)
-    base = read_array(archive, "base.npy", np.float64, base_cells(header))
-    kept = CliqueVector.of(header.layout, potentials)
-    measurements, refit = read_measured(header, base, lambda rows: read_array(archive, "answers.npy", np.float64, rows))
-    facts, bounds = _facts(archive, header), read_bounds(header)
-    model = Model(kept, header.total, header.report, header.total_stddev, measurements, refit.plan, refit, facts=facts)
-    return model.knows(KnownErrors(measurements, model.total_stddev or 0.0, bounds=bounds)) if bounds else model
+def domain_tree(domain: Domain) -> dict[str, Any]:
+    """Describe attributes and their hierarchies."""
+    hierarchies = {"hierarchies": [one.to_json() for one in domain.hierarchies.values()]} if domain.hierarchies else {}
+    return {"domain": list(domain.items()), **hierarchies}
 
 
-def _support_model(archive: zipfile.ZipFile, header: Header) -> SupportModel:
-    layout, records = header.layout, header.fields.get("records")
-    if not isinstance(records, int) or records < 1:
-        raise Unreadable(f"its number of records is {records!r}")
-    kind = code_type(max(layout.domain.shape, default=1))
-    potentials = read_array(archive, "potentials.npy", np.float64, layout.cells)
-    codes = read_array(archive, "codes.npy", kind, records * len(layout.domain))
-    weights = read_array(archive, "weights.npy", np.float64, records)
-    support = Support(Dataset.from_codes(list(codes.reshape(len(layout.domain), records)), layout.domain, weights))
-    kept, facts = CliqueVector.of(layout, potentials), _facts(archive, header)
-    return SupportModel(support, kept, header.total, header.report, header.total_stddev, facts=facts)
+def read_domain(tree: Tree, most: float) -> Domain:
+    """Return the attributes that `domain_tree` described, with at most this many values.
+
+    Raises:
+        Unreadable: the description is wrong.
+    """
+    try:
+        domain = Domain((name, size) for name, size in tree["domain"])
+        domain = domain.with_hierarchies(*map(Hierarchy.from_json, tree.get("hierarchies", ())))
+    except (DomainError, ArgumentError, TypeError, ValueError) as error:
+        raise Unreadable(f"its domain or cliques are wrong ({error})") from None
+    values = sum(domain.shape)
+    if values > most:
+        raise Unreadable(
+            f"its attributes have {values:,} values, more than {most:,}: a small file would make large tables"
+        )
+    return domain
 
 
-def _approximate_model(archive: zipfile.ZipFile, header: Header) -> ApproximateModel:
-    report = header.report
-    if not isinstance(report, ApproximateReport):
-        raise Unreadable("it has no report")
-    tables = _counts(read_array(archive, "marginals.npy", np.float64, header.layout.cells))
-    noise = _positive(header, "noise")
-    marginals = CliqueVector.of(header.layout, tables)
-    return ApproximateModel(marginals, header.total, report, header.total_stddev, noise=noise)
+def tables_tree(tables: Sequence[Factor]) -> dict[str, Any]:
+    """Describe tables."""
+    cells = np.concatenate([np.zeros(0), *(table.datavector() for table in tables)])
+    return {"cliques": [list(table.domain.attributes) for table in tables], "cells": cells}
 
 
-def _bayesian_network(archive: zipfile.ZipFile, header: Header) -> BayesianNetwork:
-    layout = header.layout
-    tables = CliqueVector.of(layout, _finite(read_array(archive, "conditionals.npy", np.float64, layout.cells)))
-    if () in tables:
-        raise Unreadable("it has a table of no attribute")
-    return BayesianNetwork(layout.domain, {clique[-1]: table for clique, table in tables.items()}, header.total)
+def read_tables(domain: Domain, tree: Tree) -> list[Factor]:
+    """Return the tables that `tables_tree` described, which hold finite numbers.
 
-
-def _view_model(archive: zipfile.ZipFile, header: Header) -> ViewModel:
-    domain = header.layout.domain
-    cliques = _cliques(header.fields.get("views"), domain)
-    tables = _split(_counts(read_array(archive, "tables.npy", np.float64, _cells(domain, cliques))), domain, cliques)
-    views = [Factor.owning(domain.project(clique), table) for clique, table in zip(cliques, tables, strict=True)]
-    return ViewModel(domain, tuple(views), header.total, str(header.fields.get("reconstruction")))
-
-
-def _least_squares_model(archive: zipfile.ZipFile, header: Header) -> LeastSquaresModel:
-    domain, groups = header.layout.domain, header.fields.get("groups")
-    if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
-        raise Unreadable("its groups are wrong")
-    parts = [_cliques(group.get("parts"), domain) for group in groups]
-    along = [_cliques([[name] for name in group.get("directions") or ()], domain) for group in groups]
-    every_part, every_direction = list(chain(*parts)), list(chain(*along))
-    order = {name: place for place, name in enumerate(domain)}
-    if any(list(part) != sorted(part, key=order.__getitem__) for part in every_part):
-        raise Unreadable("its parts are not in domain order")
-    tables = _finite(read_array(archive, "tables.npy", np.float64, _cells(domain, every_part)))
-    directions = _finite(read_array(archive, "directions.npy", np.float64, _cells(domain, every_direction)))
-    part_tables, vectors = _split(tables, domain, every_part), _split(directions, domain, every_direction)
-    made = []
-    for group, sets, names in zip(groups, parts, along, strict=True):
-        measured, found = _cliques(group.get("cliques"), domain), {name: next(vectors) for (name,) in names}
-        if not measured or any(vector.sum() <= 0 for vector in found.values()):
-            raise Unreadable("its cliques or directions are wrong")
-        made.append(LeastSquaresParts(domain, tuple(measured), {part: next(part_tables) for part in sets}, found))
-    return LeastSquaresModel(tuple(made))
-
-
-def _facts(archive: zipfile.ZipFile, header: Header) -> tuple[Facts, ...]:
-    """Return the exact answers in a file; none without the member."""
-    if FACTS not in archive.namelist():
-        return ()
-    return read_facts(header, lambda numbers: read_array(archive, FACTS, np.float64, numbers))
-
-
-READERS: Sequence[tuple[Kind, Callable[[zipfile.ZipFile, Header], ModelBase]]] = (
-    (MODEL, _model),
-    (MEASURED_MODEL, _measured_model),
-    (SUPPORT_MODEL, _support_model),
-    (APPROXIMATE_MODEL, _approximate_model),
-    (BAYESIAN_NETWORK, _bayesian_network),
-    (VIEW_MODEL, _view_model),
-    (LEAST_SQUARES_MODEL, _least_squares_model),
-)
-"""The reader of each kind of file; `load` recognizes a kind by its members, which differ between kinds."""
-
-
-def _cliques(value: Any, domain: Domain) -> list[Clique]:
-    """Return sets of attributes in a header."""
-    lists = isinstance(value, list) and all(isinstance(clique, list) for clique in value)
-    if not lists or not all(isinstance(name, str) for clique in value for name in clique):
-        raise Unreadable("its sets of attributes are wrong")
-    return [domain.clique(clique) for clique in value]
-
-
-def _cells(domain: Domain, cliques: Sequence[Clique]) -> int:
-    return sum(domain.size(clique) for clique in cliques)
-
-
-def _split(values: np.ndarray, domain: Domain, cliques: Sequence[Clique]) -> Iterator[np.ndarray]:
-    """Yield the tables over cliques that lie one after the other."""
+    Raises:
+        Unreadable: the description is wrong.
+    """
+    cells, cliques = floats(tree["cells"]), read_cliques(domain, tree["cliques"])
     sizes = [domain.size(clique) for clique in cliques]
-    ends = np.cumsum([0, *sizes], dtype=np.int64).tolist()
-    for clique, (start, stop) in zip(cliques, pairwise(ends), strict=True):
-        yield values[start:stop].reshape([domain[name] for name in clique])
+    if sum(sizes) != len(cells) or not np.isfinite(cells).all():
+        raise Unreadable(f"its tables need {sum(sizes):,} finite numbers, and it has {len(cells):,}, or some are not")
+    ends = pairwise(np.cumsum([0, *sizes]).tolist())
+    return [
+        Factor.owning(domain.project(clique), cells[start:stop].reshape([domain[name] for name in clique]))
+        for clique, (start, stop) in zip(cliques, ends, strict=True)
+    ]
 
 
-def _finite(values: np.ndarray) -> np.ndarray:
-    if not np.isfinite(values).all():
-        raise Unreadable("it holds NaN or infinite numbers")
-    return values
+def read_cliques(domain: Domain, cliques: Any) -> list[Clique]:
+    """Return sets of attributes.
+
+    Raises:
+        Unreadable: the value is something else.
+    """
+    lists = isinstance(cliques, list) and all(isinstance(clique, list) for clique in cliques)
+    if not lists or not all(isinstance(name, str) for clique in cliques for name in clique):
+        raise Unreadable("its domain or cliques are wrong: they are no lists of names")
+    return [domain.clique(clique) for clique in cliques]
 
 
-def _counts(values: np.ndarray) -> np.ndarray:
-    if not (_finite(values) >= 0).all():
-        raise Unreadable("it holds negative counts")
-    return values
+def vector_tree(vector: CliqueVector) -> dict[str, Any]:
+    """Describe a clique vector."""
+    return {"cliques": [list(clique) for clique in vector.cliques], "cells": vector.flat}
 
 
-def _positive(header: Header, name: str) -> float:
-    value = number(header.fields, name)
-    if not 0 < value < math.inf:
-        raise Unreadable(f"its {name} is {value!r}, not a positive number")
-    return value
+def read_vector(domain: Domain, tree: Tree) -> CliqueVector:
+    """Return the clique vector that `vector_tree` described.
+
+    Raises:
+        Unreadable, ShapeError: the description is wrong.
+    """
+    cliques = read_cliques(domain, tree["cliques"])
+    layout = Layout.of(domain, cliques)
+    if len(layout.cliques) != len(cliques):
+        raise Unreadable("it has a clique twice")
+    return CliqueVector.of(layout, floats(tree["cells"]))
+
+
+def dataset_tree(columns: Iterable[np.ndarray], rows: int, domain: Domain) -> np.ndarray:
+    """Return columns of codes as one array of the smallest type for all of them, shape (attributes, rows)."""
+    kind = code_type(max(domain.shape, default=1))
+    return np.array([np.asarray(column) for column in columns], dtype=kind).reshape(len(domain), rows)
+
+
+def read_dataset(domain: Domain, codes: Any, weights: np.ndarray | None = None) -> Dataset:
+    """Return the records whose codes `dataset_tree` described.
+
+    Raises:
+        Unreadable, DataError: they are no codes of these attributes.
+    """
+    if not isinstance(codes, np.ndarray) or codes.ndim != 2 or len(codes) != len(domain):
+        raise Unreadable("its codes have not one row for each attribute")
+    return Dataset.from_codes(list(codes) if len(domain) else codes.T, domain, weights)
+
+
+def facts_tree(facts: Sequence[Facts]) -> list[dict[str, Any]]:
+    """Describe the exact answers that records hold."""
+    entries = []
+    for one in facts:
+        cells = one.matrix.tocoo()
+        weights = {"row": cells.row, "column": cells.col, "weight": cells.data.astype(np.float64)}
+        entries.append({"clique": list(one.clique), "values": one.values, **weights, "least": one.least})
+    return entries
+
+
+def read_facts(domain: Domain, tree: Tree) -> tuple[Facts, ...]:
+    """Return the exact answers that `facts_tree` described.
+
+    Raises:
+        Unreadable, ValueError, TypeError: the description is wrong.
+    """
+    facts = []
+    for entry in objects(tree, "facts"):
+        (clique,) = read_cliques(domain, [entry["clique"]])
+        values, weights = floats(entry["values"]), floats(entry["weight"])
+        row, column = (entry[name].astype(np.int64, casting="same_kind") for name in ("row", "column"))
+        if domain.size(clique) > tree["most_values"]:
+            raise Unreadable(
+                f"its exact answers are about {count_text(domain.size(clique))} cells, more than it has tables for"
+            )
+        if not (np.isfinite(values).all() and np.isfinite(weights).all()):
+            raise Unreadable("its exact answers are not finite")
+        matrix = csr_array((weights, (row, column)), shape=(len(values), domain.size(clique)))
+        facts.append(Facts(clique, matrix, values, entry["least"] is True))
+    return tuple(facts)
+
+
+def measurements_tree(measurements: Iterable[LinearMeasurement]) -> list[dict[str, Any]] | str:
+    """Describe measurements; or return why a file cannot keep them."""
+    try:
+        return [encode_measurement(measurement) for measurement in measurements]
+    except ArgumentError as error:
+        return f"a measured query cannot be written to a file ({str(error).rstrip('.')})"
+
+
+def known_tree(known: KnownErrors | None) -> dict[str, Any]:
+    """Return the entry that keeps the noisy answers behind a model, or why a file cannot; empty without any."""
+    if known is None or not known.measurements:
+        return {}
+    described = measurements_tree(known.measurements)
+    if isinstance(described, str):
+        return {"no_error_bars": described}
+    fields = {
+        "measurements": described,
+        "total_stddev": float(known.total_stddev),
+        "dependence": distances_tree(known.dependence),
+        "records": None if known.records == np.inf else float(known.records),
+        "relative": list(known.relative),
+        "impossible": [[list(clique), np.asarray(cells)] for clique, cells in known.impossible.items()],
+    }
+    return {"known": fields}
+
+
+def read_known(domain: Domain, tree: Tree) -> KnownErrors:
+    """Return the noisy answers that `known_tree` described.
+
+    Raises:
+        Unreadable, KeyError, ...: the description is wrong.
+    """
+    one, several = (number({"relative": share}, "relative", 0) for share in tree["relative"])
+    impossible = {}
+    for names, cells in tree["impossible"]:
+        (clique,) = read_cliques(domain, [names])
+        shape = tuple(domain[name] for name in clique)
+        if not isinstance(cells, np.ndarray) or cells.dtype != bool or cells.shape != shape or cells.size > MOST_CELLS:
+            raise Unreadable(f"its impossible cells of {clique} are no table of true and false")
+        impossible[clique] = cells
+    return KnownErrors(
+        decode_measurements(objects(tree, "measurements"), domain),
+        number(tree, "total_stddev", 0),
+        read_distances(domain, tree["dependence"]),
+        math.inf if tree["records"] is None else number(tree, "records", np.nextafter(0, 1)),
+        relative=(one, several),
+        impossible=impossible,
+    )
+
+
+def distances_tree(distances: Mapping[Clique, float]) -> list[list[Any]]:
+    """Describe l1 distances of marginals."""
+    return [[list(clique), float(distance)] for clique, distance in distances.items()]
+
+
+def read_distances(domain: Domain, pairs: Any) -> dict[Clique, float]:
+    """Return the l1 distances of marginals that `distances_tree` described.
+
+    Raises:
+        Unreadable: they are not pairs of a clique and a number of at least 0.
+    """
+    cliques = read_cliques(domain, [names for names, _ in pairs])
+    found = (number({"distance": most}, "distance", 0, LARGEST_ANSWER) for _, most in pairs)
+    return dict(zip(cliques, found, strict=True))

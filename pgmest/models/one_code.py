@@ -9,16 +9,12 @@ from typing import Any
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.support.support import Support
 from pgmest.models.base import ModelBase
-from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.exact import Model
-from pgmest.models.least_squares import LeastSquaresModel
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
-from pgmest.models.view import ViewModel
 from pgmest.solvers.refit import Refit
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
-from pgmest.tables.factor import Factor
 
 
 def with_constants(model: Any, domain: Domain) -> Any:
@@ -45,13 +41,7 @@ def _extended(model: ModelBase, domain: Domain) -> ModelBase:
         return replace(model, support=_support(model.support, domain), potentials=_tables(model.potentials, domain))
     if isinstance(model, ApproximateModel):
         return replace(model, marginals=_tables(model.marginals, domain))
-    if isinstance(model, BayesianNetwork):
-        more = {name: Factor(domain.project((name,)), [1.0]) for name in domain if name not in model.domain}
-        return replace(model, domain=domain, conditionals={**model.conditionals, **more})
-    if isinstance(model, LeastSquaresModel):
-        return replace(model, groups=tuple(replace(group, domain=domain) for group in model.groups))
-    assert isinstance(model, ViewModel)
-    return replace(model, domain=domain)
+    return model.with_constants(domain)
 
 
 def _tables(tables: CliqueVector, domain: Domain) -> CliqueVector:

@@ -1,12 +1,12 @@
 """EstimatedModel: the contract of every kind of model, so that one kind can replace another.
 
-    kind of model         file                 made by                                   records
-    Model                 exact.py             estimate                                  round, multinomial
-    ApproximateModel      region.py            estimate(oracle="convex")                 round, multinomial
-    SupportModel          support.py           estimate(prior=<public records>)          round, multinomial
-    BayesianNetwork       bayesian_network.py  PrivBayes(estimator="original")           round, multinomial
-    ViewModel             view.py              PriView(estimator="original")             round
-    LeastSquaresModel     least_squares.py     HDMM(estimator="original")                none: it is no distribution
+    kind of model       module                                 made by                            records
+    Model               models.exact                           estimate                           round, multinomial
+    ApproximateModel    models.region                          estimate(oracle="convex")          round, multinomial
+    SupportModel        models.support                         estimate(prior=<public records>)   round, multinomial
+    BayesianNetwork     mechanisms.privbayes.bayesian_network  PrivBayes(estimator="original")    round, multinomial
+    ViewModel           mechanisms.priview.view                PriView(estimator="original")      round
+    LeastSquaresModel   strategies.least_squares               HDMM(estimator="original")         none: no distribution
 
 A function that takes a model asks for this protocol if it can. A function that needs potentials, a junction tree or
 weights asks for the kind that has them. `tests/models/test_protocol.py` runs the same checks on all kinds.

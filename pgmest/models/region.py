@@ -6,23 +6,23 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from pgmest._base.npz import Unreadable, counts, number
 from pgmest._base.widths import joined, shortened
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, listed
 from pgmest.inference.regions.region_trees import dependence, fitting_cliques, pairs_of
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.archive import APPROXIMATE_MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.exact import Model
+from pgmest.models.files import read_vector, vector_tree
 from pgmest.models.table_model import bearing_cells, marginal_model, model_of_tables
 from pgmest.queries import Kron
-from pgmest.solvers.report import ApproximateReport
+from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.synthesis.local_search import LocalSearch
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -67,6 +67,7 @@ class ApproximateModel(Distribution):
     """
 
     refittable_by: ClassVar[str] = 'pgmest.estimate(measurements, domain, oracle="exact")'
+    saved_report: ClassVar[type[EstimationReport]] = ApproximateReport
 
     marginals: CliqueVector
     total: float
@@ -185,13 +186,16 @@ class ApproximateModel(Distribution):
     def _tree_model(self) -> Model:
         return self.tree_model()
 
-    def save(self, path: str | Path) -> None:
-        """Write the tables, the total, the report and the noisy answers to an npz file, which `pg.load` reads."""
-        from pgmest.models.measured import known_parts
+    def _saved(self) -> dict[str, Any]:
+        return {**vector_tree(self.marginals), "noise": self.noise}
 
-        known, answers = known_parts(self)
-        more = {"noise": self.noise, **known}
-        write_model(path, APPROXIMATE_MODEL, self, more, marginals=self.marginals.flat, **answers)
+    @classmethod
+    def _of_saved(cls, domain: Domain, tree: Mapping[str, Any]) -> Self:
+        if tree["report"] is None:
+            raise Unreadable("it has no report")
+        marginals, noise = read_vector(domain, tree), number(tree, "noise", np.nextafter(0, 1))
+        counts(marginals.flat)
+        return cls(marginals, tree["total"], tree["report"], tree["total_stddev"], noise=noise)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.marginals, self.total, self.report, self.total_stddev, self.measurements, self.noise)

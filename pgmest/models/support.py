@@ -6,21 +6,21 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from pgmest._base.memory import check_records
+from pgmest._base.npz import floats
 from pgmest.data.codes import read_only
 from pgmest.data.counting import cell_numbers
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, DomainError, plural
+from pgmest.errors import ArgumentError, DomainError, MeasurementError, plural
 from pgmest.inference.support.support import Support, record_keys
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.archive import SUPPORT_MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
+from pgmest.models.files import dataset_tree, facts_tree, read_dataset, read_facts, read_vector, vector_tree
 from pgmest.queries import Kron
 from pgmest.sampling.controlled import controlled_counts
 from pgmest.sampling.facts import Facts, facts_scale, held_facts, warn_of_unmet
@@ -32,7 +32,6 @@ from pgmest.tables.evidence import checked_evidence, checked_likelihoods, imposs
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
-    from pgmest.models.bayesian_network import BayesianNetwork
     from pgmest.models.exact import Model
 
 SPARSE_CELLS = 1 << 20
@@ -69,6 +68,7 @@ class SupportModel(Distribution):
         facts: the exact answers that records hold; by default those among the measurements.
 
     Raises:
+        MeasurementError: a potential is NaN or +inf.
         ArgumentError: the potentials are over another domain, or `total` is negative or no number.
     """
 
@@ -88,6 +88,8 @@ class SupportModel(Distribution):
     def __post_init__(self) -> None:
         if self.potentials.domain != self.support.domain:
             raise ArgumentError("the potentials are over another domain than the support; make them over the same.")
+        if self.potentials.flat.size and not self.potentials.flat.max() < np.inf:
+            raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
         object.__setattr__(self, "total", checked_total(self.total))
 
     # -- what it is -------------------------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ class SupportModel(Distribution):
         p = self.probabilities
         return -float(np.sum(p * np.log(p, out=np.zeros_like(p), where=p > 0)))
 
-    def kl(self, other: Model | SupportModel | BayesianNetwork | Support) -> float:
+    def kl(self, other: Distribution | Support) -> float:
         """Return KL(p || q) to a distribution q, or to a support's own weights, in nats; inf if q excludes a record.
 
         Raises:
@@ -261,7 +263,7 @@ class SupportModel(Distribution):
                 raise ArgumentError.of("other", type(other).__name__, "a Model, SupportModel or BayesianNetwork")
             if dict(other.domain) != dict(self.domain):
                 raise DomainError("the models are over different attributes, so they have no divergence.")
-            logs = other.log_prob(self.records)
+            logs = other.log_prob(self.records)  # type: ignore[attr-defined]
         p = self.probabilities
         return max(0.0, -self.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
@@ -316,15 +318,16 @@ class SupportModel(Distribution):
             return np.zeros(len(self.support), dtype=np.int64)
         return cell_numbers([self.records.column(name) for name in clique], [self.domain[name] for name in clique])
 
-    def save(self, path: str | Path) -> None:
-        """Write the support, the potentials, the total, the report and the answers to a file that `pg.load` reads."""
-        from pgmest.models.measured import facts_parts, known_parts
+    def _saved(self) -> dict[str, Any]:
+        codes = dataset_tree(self.support.codes, len(self.support), self.domain)
+        records = {"codes": codes, "weights": self.support.weights, "facts": facts_tree(self.held_facts())}
+        return {**vector_tree(self.potentials), **records}
 
-        codes, weights = self.support.codes.ravel(), self.support.weights
-        fields, arrays = facts_parts(self.held_facts())
-        known, answers = known_parts(self)
-        arrays |= {"potentials": self.potentials.flat, "codes": codes, "weights": weights, **answers}
-        write_model(path, SUPPORT_MODEL, self, {"records": len(self.support), **fields, **known}, **arrays)
+    @classmethod
+    def _of_saved(cls, domain: Domain, tree: Mapping[str, Any]) -> Self:
+        support = Support(read_dataset(domain, tree["codes"], floats(tree["weights"])))
+        potentials, fitted = read_vector(domain, tree), (tree["total"], tree["report"], tree["total_stddev"])
+        return cls(support, potentials, *fitted, facts=read_facts(domain, tree))
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.support, self.potentials, self.total, self.report, self.total_stddev, self.measurements)

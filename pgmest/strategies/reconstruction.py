@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.least_squares import LeastSquaresParts
+from pgmest.strategies.least_squares import LeastSquaresParts
 from pgmest.strategies.shared import SharedStrategy
 from pgmest.tables.domain import Clique, Domain
 

@@ -32,12 +32,12 @@ import numpy as np
 
 from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.queries import Kron, MatrixQuery, as_matrix_query
 from pgmest.strategies.demand import Demand, demands_of
+from pgmest.strategies.least_squares import LeastSquaresModel, LeastSquaresParts
 from pgmest.synthesis.local_nonnegativity import Residuals
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.workloads import Workload, closure

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.least_squares import LeastSquaresModel
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.queries import Kron
 from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.strategies.demand import Demand, demands_of
+from pgmest.strategies.least_squares import LeastSquaresModel
 from pgmest.strategies.p_identity import p_identity
 from pgmest.strategies.reconstruction import least_squares_parts
 from pgmest.strategies.shared import SharedStrategy, allocate

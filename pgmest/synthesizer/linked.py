@@ -19,7 +19,7 @@ from pgmest.errors import ArgumentError, FileFormatError, ImpossibleModelError, 
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.mechanisms.linked.questions import check_known, full_name, table_of
-from pgmest.models.archive import REMEDY
+from pgmest.models.files import REMEDY
 from pgmest.queries.levels import named_levels
 from pgmest.schema import Schema
 from pgmest.schema.given import read_given

@@ -16,7 +16,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.errors import FileFormatError
-from pgmest.models import archive
+from pgmest.mechanisms.files import KINDS
 from pgmest.privacy.adoption import adopt_file
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from tests.formats.written import MODELS, answers_of, linked_answers, paid_run
@@ -171,6 +171,6 @@ def test_what_is_written_today_is_of_a_version_that_has_a_folder(tmp_path):
 
 
 def test_every_kind_of_model_file_is_here():
-    """A kind that is added to the archive has a file that is kept."""
-    kept = {header_of(NEWEST / f"{kind}.npz")["format"] for kind in (*MODELS, "linked")}
-    assert kept == {kind.format for kind in vars(archive).values() if isinstance(kind, archive.Kind)}
+    """A kind that is added to the registry has a file that is kept."""
+    kept = {header_of(NEWEST / f"{kind}.npz")["kind"] for kind in (*MODELS, "linked")}
+    assert kept == set(KINDS)

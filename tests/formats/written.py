@@ -17,8 +17,8 @@ import numpy as np
 import pgmest as pg
 from pgmest.data.linked import LinkedTable
 from pgmest.mechanisms.linked import LinkedLAMP, LinkedModel, LinkedResult
-from pgmest.models.bayesian_network import BayesianNetwork
-from pgmest.models.view import ViewModel
+from pgmest.mechanisms.privbayes.bayesian_network import BayesianNetwork
+from pgmest.mechanisms.priview.view import ViewModel
 from pgmest.privacy.dataset_ledger import DatasetLedger
 
 DOMAIN = pg.Domain({"age": 4, "sex": 2, "job": 3})

@@ -264,7 +264,7 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
     write(path, [], version=3)
     with pytest.raises(FileFormatError, match=r"version 3, this pgmest reads versions 1 to 2\. Upgrade pgmest\."):
         load_measurements(path, DOMAIN)
-    monkeypatch.setattr("pgmest.measurements.files.archive.MOST_BYTES", 10)
+    monkeypatch.setattr("pgmest.measurements.files.read.MOST_BYTES", 10)
     with pytest.raises(FileFormatError, match=r"m.json: holds 67 bytes, more than the 10 bytes allowed"):
         load_measurements(path, DOMAIN)
     for missing in ("gone.json", "gone.npz"):
@@ -313,7 +313,7 @@ def test_arrays_of_an_archive_are_checked_before_they_are_read(tmp_path, monkeyp
     with pytest.raises(FileFormatError, match=r"not a measurement file \(names the array 'header'"):
         load_measurements(path, DOMAIN)
     load([entry], a=np.ones(2))
-    monkeypatch.setattr("pgmest.measurements.files.archive.MOST_BYTES", 100)
+    monkeypatch.setattr("pgmest.measurements.files.read.MOST_BYTES", 100)
     with pytest.raises(FileFormatError, match=r"m.npz: holds .* bytes, more than the 100 bytes allowed"):
         load_measurements(path, DOMAIN)
 
@@ -323,7 +323,9 @@ def test_a_shape_larger_than_its_data_is_not_allocated(tmp_path):
     save_measurements(path, [LinearMeasurement([1.0, 2.0], "sex")])
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    members["array0.npy"] = members["array0.npy"].replace(b"(2,), }" + b" " * 14, b"(2000000000000,), }  ")
+    members["measurements/0/values.npy"] = members["measurements/0/values.npy"].replace(
+        b"(2,), }" + b" " * 14, b"(2000000000000,), }  "
+    )
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, data)

@@ -9,10 +9,10 @@ import pytest
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, QueryError
-from pgmest.models.bayesian_network import BayesianNetwork
-from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
-from pgmest.models.view import ViewModel
+from pgmest.mechanisms.privbayes.bayesian_network import BayesianNetwork
+from pgmest.mechanisms.priview.view import ViewModel
 from pgmest.priors import Support
+from pgmest.strategies.least_squares import LeastSquaresModel, LeastSquaresParts
 
 DOMAIN = pg.Domain({"a": 2, "b": 3})
 TABLE = pg.Factor(DOMAIN, [[30.0, 10.0, 20.0], [5.0, 25.0, 10.0]])

@@ -3,48 +3,40 @@
 Each is smaller than 3 kB. The header decides what is loaded, before anything of a declared size is made.
 """
 
-import json
 import tracemalloc
 
 import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest._base.npz import write_archive
 from pgmest.cli.main import main
 from pgmest.errors import ArgumentError, FileFormatError, PgmestError
 from pgmest.privacy import DatasetLedger, Rho
+from tests.reliability.damage import header_of, members, with_header, write_members
 
 NONE = np.empty(0)
 REPORT = {
     **{"method": "lbfgs", "loss": 0.0, "gap": 0.0, "relative_gap": 0.0, "iterations": 1, "oracle_calls": 1},
     **{"seconds": None, "status": "converged", "message": "", "converged": True},
 }
+TABLES = {"cliques": [], "cells": NONE}
 KINDS = {
-    "model": ({}, {"potentials": NONE}),
-    "support-model": (
-        {"records": 1},
-        {"potentials": NONE, "codes": np.zeros(1, np.uint64), "weights": np.ones(1)},
-    ),
-    "approximate-model": (
-        {"noise": 1.0, "report": {**REPORT, "oracle": "convex", "inconsistency": 0.0}},
-        {"marginals": NONE},
-    ),
-    "least-squares-model": (
-        {"groups": [{"cliques": [["a"]], "parts": [[]], "directions": []}]},
-        {"tables": np.array([5.0]), "directions": NONE},
-    ),
-    "bayesian-network": ({}, {"conditionals": NONE}),
+    "Model": {**TABLES, "facts": []},
+    "SupportModel": {**TABLES, "facts": [], "codes": np.zeros((1, 1), np.uint64), "weights": np.ones(1)},
+    "ApproximateModel": {**TABLES, "noise": 1.0, "report": {**REPORT, "oracle": "convex", "inconsistency": 0.0}},
+    "LeastSquaresModel": {
+        "groups": [{"measured": [["a"]], "parts": {"cliques": [[]], "cells": np.array([5.0])}, "directions": TABLES}]
+    },
+    "BayesianNetwork": TABLES,
+    "ViewModel": {**TABLES, "reconstruction": "maxent"},
 }
 ESCAPE = "\x1b[2J"
 
 
-def written(path, kind="model", **changes):
-    more, arrays = KINDS[kind]
-    header = {"format": f"pgmest-{kind}", "version": 1, "domain": [["a", 2]], "cliques": [], "total": 10.0}
-    header |= {"total_stddev": None, "report": None, **more, **changes}
-    encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    with path.open("wb") as file:
-        np.savez(file, header=encoded, **arrays)
+def written(path, kind="Model", **changes):
+    tree = {"format": "pgmest-model", "version": 1, "kind": kind, "about": {}, "domain": [["a", 2]], "total": 10.0}
+    write_archive(path, tree | {"total_stddev": None, "report": None, **KINDS[kind], **changes})
     assert path.stat().st_size < 3000
     return path
 
@@ -73,17 +65,12 @@ def test_values_that_no_table_is_about_are_limited(tmp_path, kind, domain, capsy
     assert peak(attempts) < 50e6
 
 
-@pytest.mark.parametrize("kind", ["model", "support-model", "approximate-model"])
+@pytest.mark.parametrize("kind", ["Model", "SupportModel", "ApproximateModel"])
 def test_a_total_of_any_size_draws_no_records_that_nobody_asked_for(tmp_path, kind, capsys):
-    cliques = [] if kind == "support-model" else [[]]
-    more, arrays = KINDS[kind]
-    cell = {"potentials": np.zeros(len(cliques)), "marginals": np.array([1e14]), "codes": np.zeros(1, np.uint8)}
-    header = {"format": f"pgmest-{kind}", "version": 1, "domain": [["a", 1]], "cliques": cliques, "total": 1e14}
-    header |= {"total_stddev": None, "report": None, **more}
-    path = tmp_path / "m.npz"
-    with path.open("wb") as file:
-        encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        np.savez(file, header=encoded, **{name: cell.get(name, array) for name, array in arrays.items()})
+    tables = (
+        TABLES if kind == "SupportModel" else {"cliques": [[]], "cells": np.array([{"Model": 0.0}.get(kind, 1e14)])}
+    )
+    path = written(tmp_path / "m.npz", kind, domain=[["a", 1]], total=1e14, **tables)
 
     def attempts():
         model = pg.load(path)
@@ -153,8 +140,32 @@ def test_the_time_of_an_estimate_is_in_no_file(tmp_path):
 
 
 def test_models_that_have_no_records_say_so(tmp_path, capsys):
-    path = written(tmp_path / "m.npz", "least-squares-model")
+    path = written(tmp_path / "m.npz", "LeastSquaresModel")
     with pytest.raises(PgmestError, match="no distribution to draw records"):
         pg.load(path).sample(3)
     assert main(["sample", str(path), "--out", str(tmp_path / "o.csv")]) == 1
     assert "no distribution to draw records" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "LeastSquaresModel"])
+@pytest.mark.parametrize("cells", [[np.nan, 1.0], [np.inf, 1.0], [1.0], [1.0, 1.0, 1.0], [[1.0], [1.0]]])
+def test_tables_with_wrong_numbers_are_refused(tmp_path, kind, cells):
+    path = written(tmp_path / "m.npz", kind, cliques=[["a"]], cells=np.array(cells))
+    with pytest.raises(FileFormatError):
+        pg.load(path)
+
+
+@pytest.mark.parametrize("array", [np.array([1, 2]), np.float32([1, 2]), np.array([True, False]), np.float64(1)])
+def test_tables_of_another_type_are_refused(tmp_path, array):
+    path = written(tmp_path / "m.npz", cliques=[["a"]], cells=np.asarray(array))
+    with pytest.raises(FileFormatError, match="one-dimensional array of float64"):
+        pg.load(path)
+
+
+@pytest.mark.parametrize("kind", ["ModelBase", "os", "", None, ["Model"], "LinkedModel"])
+def test_only_known_kinds_are_read(tmp_path, kind):
+    path = written(tmp_path / "m.npz")
+    contents = members(path)
+    write_members(path, with_header(contents, header_of(contents) | {"kind": kind}))
+    with pytest.raises(FileFormatError, match=r"its kind is|lacks 'tables'|lacks 'runs'|does not name"):
+        pg.load(path)

@@ -1,7 +1,6 @@
 """Files and pickles keep more than a model's numbers: what it was estimated from, and what was said of it."""
 
 import copy
-import json
 import pickle
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.losses.l2 import L2Loss
-from pgmest.models.archive import MEASURED_MODEL
+from tests.reliability.damage import header_of, members, with_header, write_members
 
 DOMAIN = pg.Domain({"town": 6, "county": 3, "state": 2, "age": 4})
 COUNTY, STATE = [0, 0, 1, 1, 2, 2], [0, 0, 1]
@@ -99,15 +98,12 @@ def test_what_was_said_of_a_model_survives(model, tmp_path):
 )
 def test_a_file_whose_functions_are_wrong_is_refused(model, tmp_path, path, value):
     model.save(tmp_path / "model.npz")
-    with np.load(tmp_path / "model.npz") as archive:
-        members = {name: archive[name] for name in archive.files}
-    header = json.loads(members["header"].tobytes())
+    contents = members(tmp_path / "model.npz")
+    header = header_of(contents)
     place = header["estimate"]
     for key in ("functions", *path)[:-1]:
         place = place[key]
     place[("functions", *path)[-1]] = value
-    members["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    assert set(members) == {name.removesuffix(".npy") for name in MEASURED_MODEL.members}
-    np.savez(tmp_path / "wrong.npz", **members)
+    write_members(tmp_path / "wrong.npz", with_header(contents, header))
     with pytest.raises(FileFormatError):
         pg.load(tmp_path / "wrong.npz")

@@ -30,13 +30,13 @@ from pgmest.errors import (
     QueryError,
     UnknownAttributeError,
 )
+from pgmest.mechanisms.privbayes.bayesian_network import BayesianNetwork
+from pgmest.mechanisms.priview.view import ViewModel
 from pgmest.models.base import ModelBase
-from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.distribution import Distribution
-from pgmest.models.least_squares import LeastSquaresModel
 from pgmest.models.protocol import EstimatedModel
-from pgmest.models.view import ViewModel
 from pgmest.priors import Support
+from pgmest.strategies.least_squares import LeastSquaresModel
 
 GROUPS = (1, 0, 1)
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2}).with_hierarchies(pg.Hierarchy("b", {"half": GROUPS}))

@@ -199,7 +199,7 @@ def test_a_damaged_file_is_named(model, tmp_path):
     with np.load(path) as members:
         arrays = dict(members)
     np.savez(path, **{**arrays, "codes": arrays["codes"][:-1]})
-    with pytest.raises(FileFormatError, match="its member codes"):
+    with pytest.raises(FileFormatError, match="its codes have not one row for each attribute"):
         pg.load(path)
     np.savez(path, **{**arrays, "codes": arrays["codes"] + np.uint8(200)})
     with pytest.raises(FileFormatError, match="not a code"):

@@ -80,5 +80,7 @@ def header_of(contents: dict[str, bytes]) -> Any:
 
 
 def with_header(contents: dict[str, bytes], header: Any) -> dict[str, bytes]:
-    """Return the members with another header."""
-    return contents | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))}
+    """Return the members with another header, without the arrays that it no longer names."""
+    text = json.dumps(header)
+    named = {name: array for name, array in contents.items() if f'"array": {json.dumps(name[:-4])}' in text}
+    return named | {"header.npy": npy(np.frombuffer(text.encode(), dtype=np.uint8))}

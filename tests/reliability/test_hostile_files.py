@@ -85,22 +85,22 @@ def test_a_member_that_says_it_is_larger_than_the_file(examples: Path) -> None:
     header = header_of(contents) | {"domain": [["age", 10**11], ["sex", 2]], "cliques": [["age"]]}
     path = examples / "lying.npz"
     write_members(path, with_header(contents, header))
-    size = len(contents["potentials.npy"])
+    size = len(contents["cells.npy"])
     lie = path.read_bytes()
-    at = lie.rfind(size.to_bytes(4, "little") + len(b"potentials.npy").to_bytes(2, "little"))
+    at = lie.rfind(size.to_bytes(4, "little") + len(b"cells.npy").to_bytes(2, "little"))
     path.write_bytes(lie[:at] + (2**31 - 1).to_bytes(4, "little") + lie[at + 4 :])
-    with pytest.raises(FileFormatError, match=r"potentials.npy says that it has 2,147,483,647 bytes"):
+    with pytest.raises(FileFormatError, match=r"cells.npy says that it has 2,147,483,647 bytes"):
         pg.load(path)
 
 
 def test_what_unpacks_to_a_thousand_times_its_size(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = npy(np.zeros(4_000_000, dtype=np.uint8))
     bomb = examples / "bomb.npz"
-    write_members(bomb, {"header.npy": zeros, "potentials.npy": zeros}, zipfile.ZIP_DEFLATED)
+    write_members(bomb, {"header.npy": zeros, "cells.npy": zeros}, zipfile.ZIP_DEFLATED)
     assert bomb.stat().st_size < 20_000
     with pytest.raises(FileFormatError, match=r"header.npy is compressed"):
         pg.load(bomb)
-    monkeypatch.setattr("pgmest.measurements.files.archive.MOST_BYTES", 10**6)
+    monkeypatch.setattr("pgmest.measurements.files.read.MOST_BYTES", 10**6)
     with pytest.raises(FileFormatError, match=r"holds 8 MB, more than the 1 MB allowed"):
         load_measurements(bomb, DOMAIN)
 
@@ -174,7 +174,7 @@ def test_noisy_answers_of_linked_tables_that_make_no_sense(examples: Path, place
     assert place[-1] in holder or isinstance(holder, list)
     holder[place[-1]] = value
     write_members(examples / "linked-value.npz", with_header(whole, header))
-    with pytest.raises(FileFormatError, match="not a file of linked tables"):
+    with pytest.raises(FileFormatError, match="not a model file"):
         pg.load(examples / "linked-value.npz")
 
 

@@ -473,14 +473,15 @@ def test_the_private_tables_are_gone_when_questions_are_asked(monkeypatch: pytes
         kept = {name: members[name] for name in members.files}
     result: Any = fitted.result_
     run, tables = result.runs["persons"], result.model.tables.values()
-    codes = [column for table in tables for column in table.dataset.columns]
-    codes += [column for part in (run.families.parents, run.families.children) for column in part.T]
-    assert kept["codes"].tolist() == np.concatenate(codes).tolist()  # of synthetic tables
-    assert kept["rows"].tolist() == result.model.link("persons")[1].tolist()
-    noisy = [part for one in run.above for part in (one.values, np.full(len(one.values), one.stddev))]
-    noisy += [answer.values.ravel() for answer in (*run.lengths, *run.numbers)]
-    assert kept["answers"].tolist() == np.concatenate(noisy).tolist()
+    expected = {f"tables/{i}/codes": np.array(table.dataset.columns) for i, table in enumerate(tables)}  # synthetic
+    expected |= {"tables/1/parent_rows": result.model.link("persons")[1]}
+    expected |= {"runs/0/parents": run.families.parents.T, "runs/0/children": run.families.children.T}
+    for name in ("above", "lengths", "numbers"):
+        expected |= {f"runs/0/{name}/{i}/values": one.values for i, one in enumerate(getattr(run, name))}
+    for name, array in expected.items():
+        np.testing.assert_array_equal(kept.pop(name), array, err_msg=name)
+    assert all(name == "header" or "/query/" in name for name in kept)
     header = json.loads(kept["header"].tobytes())
-    assert set(header) == {"format", "version", "about", "tables", "runs"}
+    assert set(header) == {"format", "version", "kind", "about", "tables", "runs"}
     assert set(header["about"]) == {"schema", "privacy"}
     assert "seconds" not in json.dumps(header)

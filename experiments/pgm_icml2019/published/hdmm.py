@@ -16,10 +16,10 @@ import numpy as np
 
 from experiments.pgm_icml2019.problem import Problem
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.least_squares import LeastSquaresModel
 from pgmest.queries import Kron, as_matrix_query, identity, prefix
 from pgmest.strategies import SharedStrategy, demands_of, least_squares_parts, p_identity
 from pgmest.strategies.attribute import AttributeStrategy
+from pgmest.strategies.least_squares import LeastSquaresModel
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 

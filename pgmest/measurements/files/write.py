@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.files import atomic_path, write_atomically
+from pgmest._base.files import write_atomically
+from pgmest._base.npz import write_archive
 from pgmest.errors import FileFormatError
 from pgmest.measurements.files.query_format import encode_query
 from pgmest.measurements.measurement import LinearMeasurement
@@ -32,19 +33,11 @@ def save_measurements(path: str | Path, measurements: Iterable[LinearMeasurement
     """
     path = Path(path)
     if file_kind(path) == ".json":
-        write_atomically(path, _json([_encode(measurement, np.ndarray.tolist) for measurement in measurements]))
-        return
-    arrays: dict[str, Any] = {}
-
-    def store(array: np.ndarray) -> dict[str, str]:
-        name = f"array{len(arrays)}"
-        arrays[name] = array
-        return {"array": name}
-
-    header = _json([_encode(measurement, store) for measurement in measurements])
-    arrays["header"] = np.frombuffer(header.encode("utf-8"), dtype=np.uint8)
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+        write_atomically(path, _json([encode_measurement(m, np.ndarray.tolist) for m in measurements]))
+    else:
+        entries = [encode_measurement(measurement) for measurement in measurements]
+        tree = {"format": FORMAT, "version": _version(entries), "measurements": entries}
+        write_archive(path, tree, compressed=True)
 
 
 def file_kind(path: Path) -> str:
@@ -59,35 +52,40 @@ def file_kind(path: Path) -> str:
     return ending
 
 
-def _encode(measurement: LinearMeasurement, store: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    """Convert a measurement to a JSON object; `store` converts its arrays."""
-    deviations = measurement.stddev
+def encode_measurement(
+    measurement: LinearMeasurement, store: Callable[[np.ndarray], Any] = lambda array: array
+) -> dict[str, Any]:
+    """Convert a measurement to an object of JSON values and arrays, which `decode_measurements` reads.
+
+    Args:
+        measurement: the measurement.
+        store: converts the arrays in it, which by default stay arrays.
+
+    Raises:
+        ArgumentError: its query is a LinearOperator, whose entries are not known.
+    """
     encoded: dict[str, Any] = {"clique": list(measurement.clique)}
     if measurement.query is not None:
         encoded["query"] = encode_query(measurement.query, store)
+    if measurement.base is not None:
+        return encoded | {"values": store(measurement.values), "rounded": measurement.base, "random": True}
     if measurement.low is not None and measurement.high is not None:
-        return encoded | _encode_ends(measurement, measurement.low, measurement.high, store)
-    encoded["noise"] = measurement.noise
-    encoded["stddev"] = store(deviations) if isinstance(deviations, np.ndarray) else deviations
-    encoded["values"] = store(measurement.values)
-    return encoded
+        lows, highs = store(measurement.low), store(measurement.high)
+        if isinstance(highs, list):  # of JSON, which lacks infinity
+            highs = [None if end == np.inf else end for end in highs]
+        stated = {} if measurement.stated_total is None else {"total": measurement.stated_total}
+        return encoded | {"low": lows, "high": highs, **stated}
+    deviations = measurement.stddev
+    stddev = store(deviations) if isinstance(deviations, np.ndarray) else deviations
+    return encoded | {"noise": measurement.noise, "stddev": stddev, "values": store(measurement.values)}
 
 
-def _encode_ends(
-    measurement: LinearMeasurement, low: np.ndarray, high: np.ndarray, store: Callable[[np.ndarray], Any]
-) -> dict[str, Any]:
-    """Return the fields of the ends of a measurement; a missing upper end (inf, which JSON lacks) becomes null."""
-    if measurement.base is not None and measurement.published is not None:
-        return {"values": store(measurement.published), "rounded": measurement.base, "random": True}
-    lows, highs = store(low), store(high)
-    if isinstance(highs, list):
-        highs = [None if end == np.inf else end for end in highs]
-    stated = {} if measurement.stated_total is None else {"total": measurement.stated_total}
-    return {"low": lows, "high": highs, **stated}
+def _version(measurements: list[dict[str, Any]]) -> int:
+    return VERSION if any("low" in entry or "rounded" in entry for entry in measurements) else 1
 
 
 def _json(measurements: list[dict[str, Any]]) -> str:
     """Return the text of the file, with one measurement per line."""
-    version = VERSION if any("low" in measurement or "rounded" in measurement for measurement in measurements) else 1
     lines = ",\n".join(f"  {json.dumps(measurement)}" for measurement in measurements)
+    version = _version(measurements)
     return f'{{\n "format": "{FORMAT}",\n "version": {version},\n "measurements": [\n{lines}\n ]\n}}\n'

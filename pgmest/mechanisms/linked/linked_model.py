@@ -258,9 +258,26 @@ class LinkedModel:
             ArgumentError: an answer cannot be written to a file.
             FileFormatError: the file cannot be written. An earlier file is left unchanged.
         """
-        from pgmest.mechanisms.linked.files import save
+        from pgmest.models.files import save
 
-        save(self, path)
+        save(path, self)
+
+    def saved(self) -> dict[str, Any]:
+        """Return the entries of the tables and the noisy answers in a file: JSON values and arrays."""
+        from pgmest.mechanisms.linked.files import linked_tree
+
+        return linked_tree(self.model, self.runs)
+
+    @classmethod
+    def of_saved(cls, tree: Mapping[str, Any]) -> LinkedModel:
+        """Return the tables and the noisy answers that `saved` described.
+
+        Raises:
+            Unreadable, PgmestError, KeyError, TypeError, ...: the description is wrong.
+        """
+        from pgmest.mechanisms.linked.files import read_linked
+
+        return cls(*read_linked(tree), about=dict(tree["about"]))
 
     def __repr__(self) -> str:
         return f"LinkedModel({self.model!r})"

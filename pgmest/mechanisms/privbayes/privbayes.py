@@ -24,10 +24,10 @@ from pgmest.mechanisms.parameters import (
     choice,
     parameter,
 )
+from pgmest.mechanisms.privbayes.bayesian_network import BayesianNetwork
 from pgmest.mechanisms.privbayes.parent_scores import SCORES, Family, sensitivity
 from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
 from pgmest.mechanisms.result import Outcome
-from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import Noise, noise_for

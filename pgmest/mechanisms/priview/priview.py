@@ -23,8 +23,8 @@ from pgmest.mechanisms.parameters import (
     parameter,
 )
 from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
+from pgmest.mechanisms.priview.view import RECONSTRUCTIONS, ViewModel, clipped
 from pgmest.mechanisms.result import Outcome
-from pgmest.models.view import RECONSTRUCTIONS, ViewModel, clipped
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator

@@ -13,15 +13,14 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import AtLeast, AtMost, Exactly
 from pgmest.errors import ArgumentError, UnknownAttributeError
+from pgmest.mechanisms.files import load
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked import family_model as module
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.family_model import FamilyModel, pairs_of
-from pgmest.mechanisms.linked.file_reading import load as load_linked
 from pgmest.mechanisms.linked.lengths import MeasuredLengths
 from pgmest.mechanisms.linked.result import LinkedResult
 from pgmest.mechanisms.linked.trees import family_table
-from pgmest.models.files import load
 from pgmest.queries import Kron, prefix
 from tests.mechanisms.linked.examples import households, random_families, random_table
 
@@ -307,7 +306,7 @@ def test_scores_bound_the_dependence_of_tables_that_were_not_measured(tmp_path: 
     assert np.mean(narrower) < 0.8
     assert max(narrower) < 1.15
     answers.save(tmp_path / "linked.npz")
-    assert load_linked(tmp_path / "linked.npz").runs["persons"].scored == run.scored
+    assert load(tmp_path / "linked.npz").runs["persons"].scored == run.scored
 
 
 def _dependent(seed: int) -> LinkedDataset:

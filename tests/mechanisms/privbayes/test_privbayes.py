@@ -12,6 +12,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import PrivBayes
+from pgmest.mechanisms.privbayes.bayesian_network import BayesianNetwork
 from pgmest.mechanisms.privbayes.parent_scores import (
     SCORES,
     dependence_score,
@@ -22,7 +23,6 @@ from pgmest.mechanisms.privbayes.parent_scores import (
 )
 from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
 from pgmest.mechanisms.privbayes.privbayes import limit_parents, mean_absolute
-from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
 from pgmest.privacy.noise import noise_for
 from tests.mechanisms.auditing import DATA, DOMAIN, audit_mechanism

@@ -13,7 +13,7 @@ from pgmest.errors import ArgumentError, ModelTooLarge, UnknownAttributeError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PriView
 from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
-from pgmest.models.view import ViewModel
+from pgmest.mechanisms.priview.view import ViewModel
 from pgmest.privacy import Replace
 from tests.mechanisms.auditing import audit_mechanism
 from tests.privacy.interrupted import interrupted_after

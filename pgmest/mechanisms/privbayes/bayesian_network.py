@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from pgmest._base.memory import check_records
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
-from pgmest.models.archive import BAYESIAN_NETWORK, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.exact import Model
+from pgmest.models.files import read_tables, tables_tree
 from pgmest.queries import Kron
 from pgmest.sampling.systematic import deal, systematic_rows
 from pgmest.tables.clique_vector import CliqueVector
@@ -181,13 +180,17 @@ class BayesianNetwork(Distribution):
             return Dataset(self.domain, (), n)
         return Dataset.from_codes([columns[name] for name in self.domain], self.domain, trusted=True)
 
-    def save(self, path: str | Path) -> None:
-        """Write the conditional tables, the total and the noisy answers to an npz file, which `pg.load` reads."""
-        from pgmest.models.measured import known_parts
+    def _saved(self) -> dict[str, Any]:
+        return tables_tree(list(self.conditionals.values()))
 
-        tables = np.concatenate([np.zeros(0), *(table.datavector() for table in self.conditionals.values())])
-        known, answers = known_parts(self)
-        write_model(path, BAYESIAN_NETWORK, self, known, conditionals=tables, **answers)
+    @classmethod
+    def _of_saved(cls, domain: Domain, tree: Mapping[str, Any]) -> Self:
+        tables = read_tables(domain, tree)
+        return cls(domain, {table.domain.attributes[-1]: table for table in tables}, tree["total"])
+
+    def with_constants(self, domain: Domain) -> Self:
+        more = {name: Factor(domain.project((name,)), [1.0]) for name in domain if name not in self.domain}
+        return replace(self, domain=domain, conditionals={**self.conditionals, **more})
 
     def __repr__(self) -> str:
         lines = [f"BayesianNetwork: {self.total:,.1f} records, {len(self.domain)} attributes"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.models.archive import Unreadable
-from pgmest.models.measurement_entries import answers_of, described_measurements, read_measurements
+from pgmest._base.npz import Unreadable
+from pgmest.measurements.files.read import decode_measurements
+from pgmest.measurements.files.write import encode_measurement
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
 GROUPS = [[1, 1, 0], [0, 0, 1]]
@@ -42,9 +42,7 @@ def measurements(draw) -> pg.LinearMeasurement:
 
 @given(st.lists(measurements(), min_size=1, max_size=4))
 def test_measurements_come_back_as_they_were(written):
-    described = json.loads(json.dumps(described_measurements(written)))
-    numbers = answers_of(written)
-    read = read_measurements(DOMAIN, described, lambda count: numbers[:count])
+    read = decode_measurements([encode_measurement(one) for one in written], DOMAIN)
     for one, other in zip(written, read, strict=True):
         assert (one.clique, one.noise, one.base, one.stated_total) == (
             other.clique,
@@ -59,13 +57,20 @@ def test_measurements_come_back_as_they_were(written):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"noise": "between"}, {"noise": "between", "base": 0.5}, {"noise": "between", "base": "3"}, {"noise": "none"}]
-    + [{"noise": "between", "low": 1, "total": total} for total in (-1, "many", True)],
+    [{"noise": "between"}, {"noise": "none"}, {"rounded": 0.5}, {"rounded": "3"}, {"low": [5, 1], "high": [2, 2]}]
+    + [{"low": [1, 1], "high": [2, 2], "total": total} for total in (-1, "many", True)]
+    + [{"clique": ["b"], "values": values, "stddev": 1.0} for values in (None, "x", np.array(["x", "y"]), np.ones(3))]
+    + [{"clique": ["b"], "values": np.ones(2), "stddev": spread} for spread in (0, np.nan, -1, "x", np.ones(3))],
 )
 def test_entries_that_make_no_sense_are_refused(wrong):
-    described = described_measurements([pg.LinearMeasurement([5.0, 1.0], "b", [2.0, 2.0])])
-    with pytest.raises(Unreadable):  # the first answer would lie between 5 and 2
-        read_measurements(DOMAIN, [described[0] | wrong], lambda _: np.array([5.0, 1.0, 2.0, 2.0]))
+    with pytest.raises(Unreadable, match=r"measurements\[0\]"):
+        decode_measurements([encode_measurement(pg.LinearMeasurement([5.0, 1.0], "b", [2.0, 2.0])) | wrong], DOMAIN)
+
+
+def test_answers_between_ends_are_refused_beside_noise():
+    entry = {"clique": ["b"], "low": np.array([5.0, 1.0]), "high": np.array([2.0, 2.0])}
+    with pytest.raises(Unreadable, match="low is above high"):
+        decode_measurements([entry], DOMAIN)
 
 
 @pytest.mark.parametrize("name", ["MST", "AIM", "HDMM", "PrivBayes", "PPSyn"])

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from pgmest._base.npz import counts
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, ModelTooLarge, count_text, plural
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.archive import VIEW_MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
+from pgmest.models.files import read_tables, tables_tree
 from pgmest.models.fitted_model import fitted_model
 from pgmest.synthesis import LocalSearch, norm_sub, shared_sets, synthesize
 from pgmest.tables.domain import Clique, Domain
@@ -152,14 +152,13 @@ class ViewModel(Distribution):
         table = self.domain.project(clique)
         return fitted_model(measured, table, self.total, ENTROPY_TOLERANCE, ENTROPY_ROUNDS).project(clique)
 
-    def save(self, path: str | Path) -> None:
-        """Write the views, the total, the reconstruction and the noisy answers to an npz file, for `pg.load`."""
-        from pgmest.models.measured import known_parts
+    def _saved(self) -> dict[str, Any]:
+        return {**tables_tree(self.views), "reconstruction": self.reconstruction}
 
-        tables = np.concatenate([np.zeros(0), *(view.datavector() for view in self.views)])
-        known, answers = known_parts(self)
-        more = {"views": self.cliques, "reconstruction": self.reconstruction, **known}
-        write_model(path, VIEW_MODEL, self, more, tables=tables, **answers)
+    @classmethod
+    def _of_saved(cls, domain: Domain, tree: Mapping[str, Any]) -> Self:
+        counts(tree["cells"])
+        return cls(domain, tuple(read_tables(domain, tree)), tree["total"], tree["reconstruction"])
 
     def __repr__(self) -> str:
         return (

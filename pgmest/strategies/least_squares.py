@@ -6,16 +6,16 @@ attributes, and the estimate on each part is a weighted mean of the measurements
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, NoReturn
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
-from pgmest.errors import MOST_AXES, ModelTooLarge, QueryError, count_text, memory_text, plural
-from pgmest.models.archive import LEAST_SQUARES_MODEL, write_model
+from pgmest._base.npz import Unreadable, objects
+from pgmest.errors import MOST_AXES, ArgumentError, ModelTooLarge, QueryError, count_text, memory_text, plural
 from pgmest.models.base import ModelBase
+from pgmest.models.files import read_cliques, read_tables, tables_tree
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -92,6 +92,8 @@ class LeastSquaresModel(ModelBase):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
+        if not self.groups:
+            raise ArgumentError.of("groups", self.groups, "at least one group")
 
     @property
     def domain(self) -> Domain:
@@ -143,19 +145,15 @@ class LeastSquaresModel(ModelBase):
             'estimator="pgm".'
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the parts of each group to an npz file, which `pg.load` reads."""
-        from pgmest.models.measured import known_parts
+    def _saved(self) -> dict[str, Any]:
+        return {"groups": [_group_tree(group) for group in self.groups]}
 
-        groups = [
-            {"cliques": group.cliques, "parts": list(group.parts), "directions": list(group.directions)}
-            for group in self.groups
-        ]
-        parts = _joined([table for group in self.groups for table in group.parts.values()])
-        directions = _joined([along for group in self.groups for along in group.directions.values()])
-        known, answers = known_parts(self)
-        more = {"groups": groups, **known}
-        write_model(path, LEAST_SQUARES_MODEL, self, more, tables=parts, directions=directions, **answers)
+    @classmethod
+    def _of_saved(cls, domain: Domain, tree: Mapping[str, Any]) -> Self:
+        return cls(tuple(_read_group(domain, group) for group in objects(tree, "groups")))
+
+    def with_constants(self, domain: Domain) -> Self:
+        return replace(self, groups=tuple(replace(group, domain=domain) for group in self.groups))
 
     def __repr__(self) -> str:
         parts = sum(len(group.parts) for group in self.groups)
@@ -165,5 +163,22 @@ class LeastSquaresModel(ModelBase):
         )
 
 
-def _joined(tables: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.zeros(0), *(table.reshape(-1) for table in tables)])
+def _group_tree(group: LeastSquaresParts) -> dict[str, Any]:
+    """Describe a group for a file; directions are tables of one attribute."""
+    domain = group.domain
+    parts = [Factor.owning(domain.project(part), table) for part, table in group.parts.items()]
+    along = [Factor.owning(domain.project((name,)), vector) for name, vector in group.directions.items()]
+    measured = [list(clique) for clique in group.cliques]
+    return {"measured": measured, "parts": tables_tree(parts), "directions": tables_tree(along)}
+
+
+def _read_group(domain: Domain, tree: Mapping[str, Any]) -> LeastSquaresParts:
+    """Return the group that `_group_tree` described."""
+    measured = tuple(read_cliques(domain, tree["measured"]))
+    parts, along = (read_tables(domain, tree[name]) for name in ("parts", "directions"))
+    directions = {name: table.values for table in along for (name,) in [table.domain.attributes]}
+    if not measured or any(vector.sum() <= 0 for vector in directions.values()):
+        raise Unreadable("its cliques or directions are wrong")
+    if any(part.domain.attributes != domain.ordered(part.domain) for part in parts):
+        raise Unreadable("its parts are not in domain order")
+    return LeastSquaresParts(domain, measured, {part.domain.attributes: part.values for part in parts}, directions)
