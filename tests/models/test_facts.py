@@ -11,12 +11,12 @@ from scipy import sparse
 
 import pgmest as pg
 from pgmest import queries
+from pgmest._base.npz import opened_archive, write_archive
 from pgmest.errors import FileFormatError
 from pgmest.inference.support.support import Support
 from pgmest.models.support import SupportModel
 from pgmest.sampling import controlled
 from pgmest.sampling.facts import UnmetFactsWarning
-from tests.models.test_files import edit
 from tests.sampling.test_controlled import misses
 
 DOMAIN = {"a": 4, "b": 3, "c": 2}
@@ -84,21 +84,39 @@ def test_facts_about_an_attribute_that_the_tree_replaces_by_another_one(tmp_path
         assert (state_of[records.column("county")] == records.column("state")).all()
 
 
+def with_facts(path, **changes):
+    """Change the entries of the exact answers in a file; None leaves an entry out."""
+    with opened_archive(path, "a model file", "") as archive:
+        tree = archive.with_arrays(archive.header("pgmest-model", 1))
+    (fact,) = tree["facts"]
+    kept = {name: value for name, value in (fact | changes).items() if value is not None}
+    write_archive(path, tree | {"facts": [kept]})
+
+
 @pytest.mark.parametrize(
-    ("facts", "problem"),
+    ("changes", "problem"),
     [
-        (3, "its exact answers are wrong"),
-        ([{"clique": ["a"], "rows": -1, "entries": 4}], "its exact answers have no number"),
-        ([{"clique": ["a"], "rows": 4, "entries": 5}], "facts.npy has"),
-        ([{"clique": "a", "rows": 4, "entries": 4}], "its exact answers have no attributes"),
-        ([{"clique": ["z"], "rows": 4, "entries": 4}], "'z' is not an attribute"),
-        ([{"clique": ["c"], "rows": 4, "entries": 4}], "of other cells than its table has"),
+        ({"values": None}, "its header lacks 'values'"),
+        ({"values": np.full(4, np.nan)}, "its exact answers are not finite"),
+        ({"values": np.ones(3)}, "exceeds"),
+        ({"values": [1.0] * 4}, "one-dimensional array of float64"),
+        ({"weight": np.full(4, np.inf)}, "its exact answers are not finite"),
+        ({"weight": np.ones(5)}, "or a damaged one"),
+        ({"column": np.arange(4) + 9}, "exceeds"),
+        ({"column": np.arange(4) - 1}, "negative"),
+        ({"row": np.ones(4)}, "or a damaged one"),
+        ({"row": np.array([0, 1, 2, 10**12])}, "exceeds"),
+        ({"clique": "a"}, "they are no lists of names"),
+        ({"clique": ["z"]}, "'z' is not an attribute"),
+        ({"clique": ["c"]}, "exceeds"),
     ],
 )
-def test_damaged_facts_are_refused(tmp_path, facts, problem):
+def test_damaged_facts_are_refused(tmp_path, changes, problem):
     path = tmp_path / "model.npz"
     pg.estimate(measured()[:1], DOMAIN).save(path)
-    edit(path, facts=facts)
+    with_facts(path)
+    assert pg.load(path).held_facts()
+    with_facts(path, **changes)
     with pytest.raises(FileFormatError, match=problem):
         pg.load(path)
 
@@ -107,7 +125,7 @@ def test_facts_about_huge_tables_are_refused(tmp_path):
     domain = {f"x{i}": 1000 for i in range(5)}
     path = tmp_path / "model.npz"
     pg.estimate([pg.LinearMeasurement.exact(np.ones(1000), "x0")], domain).save(path)
-    edit(path, facts=[{"clique": list(domain), "rows": 1000, "entries": 1000}])
+    with_facts(path, clique=list(domain))
     with pytest.raises(FileFormatError, match=r"about 10\^15 cells, more than it has tables for"):
         pg.load(path)
 
