@@ -241,9 +241,12 @@ def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRow
         parent_rows, at_most = (rows.parent_rows, most) if part.parent else (None, None)
         made[name] = LinkedTable(data, part.parent, parent_rows, at_most)
     linked = LinkedDataset(made, schema.rules)
+    broken: dict[tuple[str, str], np.ndarray] = {}  # an order with the parent is several rules
     for rule in linked.rules:
-        broken = rule.broken(linked)
-        yield RuleCheck(str(rule), rule.table, rows=len(broken), broken=int(broken.sum()))
+        key = str(rule), rule.table
+        broken[key] = rule.broken(linked) | broken.get(key, False)
+    for (text, table), rows in broken.items():
+        yield RuleCheck(text, table, rows=len(rows), broken=int(rows.sum()))
 
 
 def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:

@@ -18,10 +18,10 @@ from pgmest.schema.grid import Integer
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.linked.older_draws import draw_older
 from pgmest.schema.linked.ordered_draws import draw_in_order
+from pgmest.schema.linked.orders_above import draw_within, limits_of
 
 if TYPE_CHECKING:
-    from pgmest.data.dataset import Dataset
-    from pgmest.schema.linked.schema import LinkedSchema, TableSchema
+    from pgmest.schema.linked.schema import LinkedSchema
 
 
 def decode(
@@ -42,7 +42,7 @@ def decode(
     check_fits(schema, linked)
     linked = linked.in_order()
     keys = fresh_keys(schema, linked)
-    made = {}
+    made, drawn = {}, {}
     for name, part in schema.parts.items():
         as_text = written if isinstance(written, bool) else name in written
         library, table = library_and_schema(part.schema, like)
@@ -50,11 +50,8 @@ def decode(
             column: key_column(library, None if as_text else table.frame, column, numbers)
             for column, numbers in keys[name].items()
         }
-        known = (
-            known_of_root
-            if part.parent is None
-            else _drawn_before(part, linked.tables[name].dataset, linked.link(name)[1], generator)
-        )
+        known = known_of_root if part.parent is None else {}
+        drawn[name] = known = _drawn_before(schema, linked, name, generator, known, drawn)
         computed = _computed(schema, linked, name)
         data = linked.tables[name].dataset
         made[name] = decode_table(table, data, generator, library, as_text, known, computed, table_keys)
@@ -62,13 +59,22 @@ def decode(
 
 
 def _drawn_before(
-    part: TableSchema, data: Dataset, parent_rows: np.ndarray, generator: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Return the numbers of columns that bind the rows of one parent row, in units of `Grid.points`; NaN where free."""
-    found = draw_older(part, data, parent_rows, generator)
-    if part.order_by is not None:
-        found[part.order_by] = draw_in_order(part, data, parent_rows, generator, found)
-    return found
+    schema: LinkedSchema,
+    linked: LinkedDataset,
+    name: str,
+    generator: np.random.Generator,
+    known: Mapping[str, np.ndarray],
+    drawn: Mapping[str, Mapping[str, np.ndarray]],
+) -> Mapping[str, np.ndarray]:
+    """Return the numbers of columns that rules bind to other rows, in units of `Grid.points`; NaN where free."""
+    part, data, limits = schema.parts[name], linked.tables[name].dataset, limits_of(schema, linked, name, drawn)
+    found = dict(known)
+    if part.parent is not None:
+        parent_rows = linked.link(name)[1]
+        found |= draw_older(part, data, parent_rows, generator)
+        if part.order_by is not None:
+            found[part.order_by] = draw_in_order(part, data, parent_rows, generator, found, limits)
+    return found | draw_within(part, data, limits, generator, found) if limits else found
 
 
 def _computed(

@@ -10,7 +10,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.schema.bins import uniform
 from pgmest.schema.grid import Grid
-from pgmest.schema.joint_draws import draw_ordered, values_left
+from pgmest.schema.joint_draws import Limits, draw_ordered, values_left
 from pgmest.schema.writing import off_markers
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def draw_in_order(
     parent_rows: np.ndarray,
     generator: np.random.Generator,
     known: Mapping[str, np.ndarray],
+    limits: Limits,
 ) -> np.ndarray:
     """Return numbers of the column that orders the rows, which leave values to the columns after it in an order.
 
@@ -36,6 +37,7 @@ def draw_in_order(
         parent_rows: the parent row of each row, shape (rows,); it does not fall.
         generator: of the draws.
         known: the numbers of other columns of the table that are drawn already; NaN where free.
+        limits: the least and the greatest numbers that orders with other tables leave.
 
     Returns:
         Numbers in the units of `Grid.points`, shape (rows,); NaN where the column is missing.
@@ -45,7 +47,7 @@ def draw_in_order(
     assert isinstance(column, Grid)
     codes = {attribute: data.column(attribute).astype(np.int64) for attribute in data.domain}
     order = part.schema.order
-    ends = values_left(order, column, codes)
+    ends = values_left(order, column, codes, limits)
     rows = np.flatnonzero(ends.there)
     first, last, parents = ends.first[rows], ends.last[rows], parent_rows[rows]
     last = _lowest_from(last, parents)
@@ -53,7 +55,7 @@ def draw_in_order(
     if name not in order.columns:
         drawn = uniform(first, last, generator)
     else:
-        drawn = draw_ordered(order, codes, generator, known)[name][rows]
+        drawn = draw_ordered(order, codes, generator, known, limits)[name][rows]
     drawn = drawn[np.lexsort((drawn, parents))]
     wrong = np.isin(parents, parents[(drawn < first) | (drawn > last)])
     drawn[wrong] = uniform(first[wrong], last[wrong], generator)

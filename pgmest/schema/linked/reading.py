@@ -13,6 +13,7 @@ from pgmest.errors import ArgumentError, DataError, listed
 from pgmest.privacy.linked_unit import LinkedUnit
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.grid import Grid
+from pgmest.schema.linked.orders_above import OrderAbove, read_orders_above, split_orders
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.linked.within import Places, read_rules
 from pgmest.schema.notation import SchemaNode
@@ -163,16 +164,25 @@ def _part(
         )
     link = link if parent is not None else ()
     columns, computed = _columns(name, fields, parents)
+    chains: list[SchemaNode] = []
+    if above is not None and "constraints" in fields and isinstance(fields["constraints"].value, list):
+        constraints, chains = split_orders(fields["constraints"], columns, above)
+        fields = {**fields, "constraints": constraints}
     schema = _flat(node, fields, columns)
     _check_keys(name, node, key, link, at_most, (*columns, *computed))
     rules = read_rules(fields["within"], Places.of(name, schema, at_most, above)) if "within" in fields else ()
+    orders: tuple[OrderAbove, ...] = ()
+    if chains and above is not None:
+        orders, impossible = read_orders_above(chains, name, schema, rules, above)
+        rules = (*rules, *impossible)
     if rules and above is not None:
         zeros = above.schema.structural_zeros, schema.structural_zeros
         limits = FamilyLimits(rules, above.schema.domain, schema.domain, at_most, *zeros)
         if wrong := contradiction(limits, above.name, name):
-            fields["within"].called(f"table '{name}': within").fail(f"contradicts itself: {wrong}")
+            told = fields["within"] if "within" in fields else fields["constraints"]
+            told.called(f"table '{name}': rules about its parent").fail(f"contradicts itself: {wrong}")
     order = _order(fields["order"], schema, computed, rules) if "order" in fields else None
-    return TableSchema(name, schema, key, parent, link, at_most, rules, computed, node.place, order)
+    return TableSchema(name, schema, key, parent, link, at_most, rules, computed, node.place, order, orders)
 
 
 def _order(node: SchemaNode, schema: Schema, computed: Mapping[str, str | None], rules: Sequence[Rule]) -> str:

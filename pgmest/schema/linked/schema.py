@@ -15,6 +15,7 @@ from pgmest.errors import ArgumentError, SchemaError, listed
 from pgmest.privacy.linked_unit import LinkedUnit
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.grid import Integer
+from pgmest.schema.linked.orders_above import OrderAbove
 from pgmest.schema.linked.within import counted
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.public_types import public_types
@@ -41,6 +42,7 @@ class TableSchema:
             numbers the rows of each parent row (`type: sequence`).
         place: where it is described, for errors.
         order: the column by which the rows of one parent row are ordered; None if their order means nothing.
+        orders_above: the orders between its columns and those of its parent; `rules` has what they say about bins.
     """
 
     name: str
@@ -53,6 +55,7 @@ class TableSchema:
     computed: Mapping[str, str | None]
     place: str
     order: str | None = None
+    orders_above: tuple[OrderAbove, ...] = ()
 
     @property
     def order_by(self) -> str | None:
@@ -307,6 +310,7 @@ class LinkedSchema(Schema):
             + (f", at most {part.at_most} for a row of {part.parent}" if part.parent else "")
             for name, part in self.parts.items()
         ]
-        rules = f"; {len(self.rules)} rules within parents" if self.rules else ""
+        number = len({str(rule) for rule in self.rules})
+        rules = f"; {number} rules within parents" if number else ""
         unit = f"; unit: {self.protected}" if self.protected != self.root else ""
         return f"LinkedSchema({self.source}: {'; '.join(parts)}{rules}{unit})"
