@@ -324,7 +324,7 @@ def _numbers(
     numbers = {}
     for column in described:
         if isinstance(column, Integer | Real):
-            numbers[column.name] = _numbers_of(column, columns[column.name])
+            numbers[column.name] = numbers_of(column, columns[column.name])
         elif guesses[column.name].codes:
             values = Values.of(columns[column.name])
             known = ~values.gaps
@@ -335,7 +335,7 @@ def _numbers(
     return numbers
 
 
-def _numbers_of(column: Grid, array: np.ndarray) -> np.ndarray:
+def numbers_of(column: Grid, array: np.ndarray) -> np.ndarray:
     """Return the number of each row, NaN for none and for an infinite one."""
     found, read = column.raw_numbers(Values.of(array))
     numbers = found.astype(np.float64)
@@ -353,7 +353,7 @@ def _relations(
     times: dict[str, dict[str, np.ndarray]] = {}  # dates, times of day and durations
     for name, one in kinds.items():
         if isinstance(one, Grid) and name not in numbers:
-            times.setdefault(one.kind, {})[name] = _numbers_of(one, columns[name])
+            times.setdefault(one.kind, {})[name] = numbers_of(one, columns[name])
     amounts = {name: found for name, found in numbers.items() if isinstance(kinds[name], Grid) and name not in sums}
     chains = [chain for dates in times.values() for chain in orders_in(dates, shared=0.0)]
     for total, parts in sums.items():
@@ -367,7 +367,7 @@ def _relations(
     merging = [one for one in dependencies if len(set(one[2].values())) < len(one[2]) >= len(lists[one[0]].values)]
     levels = chains_of([(source, target) for source, target, _ in merging])
     for source, target, table in dependencies:
-        rows = (f"{_label(lists[source], a)}: {_label(lists[target], b)}" for a, b in table.items())
+        rows = (f"{label_of(lists[source], a)}: {label_of(lists[target], b)}" for a, b in table.items())
         named = f"from: {quoted(source)}, to: {quoted(target)}"
         line = _relation(f"determines: {{{named}, table: {{{', '.join(rows)}}}}}")
         chain = ", ".join(map(quoted, levels.pop(source, ())))
@@ -394,7 +394,7 @@ def _coded(column: Categorical, array: np.ndarray) -> Coded:
     return Coded(np.where(gaps, -1, codes), column.size, None if column.other is None else len(column.values))
 
 
-def _label(column: Categorical, code: int) -> str:
+def label_of(column: Categorical, code: int) -> str:
     """Return the value of a code as YAML."""
     label = column.labels()[code]
     number = code < len(column.values) and isinstance(column.values[code], int | float)

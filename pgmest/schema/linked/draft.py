@@ -11,10 +11,10 @@ from pgmest._base.printable import on_one_line
 from pgmest.data.linked import tree_order
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, listed, percent_text
-from pgmest.schema.categorical import Categorical
 from pgmest.schema.date import Date
 from pgmest.schema.draft import DRAFT_OF_TABLES, HEADER, PRIVATE_MARK, DraftParts, drafted, located
 from pgmest.schema.keyed_hash import place_within
+from pgmest.schema.linked.draft_rules import Side, counts_in, following_in, impossible_in, older_in, orders_with_parent
 from pgmest.schema.linked.joins import Join, joins_of, numbered, repeated
 from pgmest.schema.notation import quoted
 from pgmest.schema.numerals import real_numbers
@@ -23,12 +23,6 @@ WHOLE = 0.99
 """The least share of the parents of which the proposed `at_most` keeps all rows."""
 COUNTED = 0.99
 """The least share of the rows in which a column must be the number of children, or of the row, to be computed."""
-FEWEST_PARENTS = 20
-"""The least number of parents from which rules are proposed."""
-NEARLY_ALL = 0.99
-"""The least share of the parents in which a proposed rule holds."""
-COMMON = 0.02
-"""The least share of the parents with a value from which on a rule `at_most` is proposed for it."""
 
 
 def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
@@ -55,11 +49,11 @@ def draft_linked(tables: Mapping[str, Any], bought: bool) -> str:
     numbers = numbered({name: columns for name, (_, _, columns, _) in found.items()})
     joins = joins_of(numbers)
     order = tree_order({name: joins[name].parent if name in joins else None for name in tables})
-    text = HEADER + "tables:\n"
+    text, sides = HEADER + "tables:\n", dict[str, Side]()
     for name in order:
         table, notes, columns, mark = found[name]
         copies = repeated(joins[name], numbers) if name in joins else {}
-        lines = (line.replace(PRIVATE_MARK, mark) for line in _table(name, joins, table, notes, columns, copies))
+        lines = (line.replace(PRIVATE_MARK, mark) for line in _table(name, joins, table, notes, columns, copies, sides))
         text += f"  {quoted(name)}:\n" + "".join(f"    {line}\n" if line else "\n" for line in lines)
     return text
 
@@ -74,8 +68,12 @@ def _table(
     notes: Any,
     columns: Mapping[str, np.ndarray],
     copies: Mapping[str, str],
+    sides: dict[str, Side],
 ) -> Iterator[str]:
-    """Yield the lines that describe one table, but not the columns that repeat one of the parent."""
+    """Yield the lines that describe one table, but not the columns that repeat one of the parent.
+
+    What rules are about is added to `sides`.
+    """
     children = {child: join for child, join in joins.items() if join.parent == name}
     own, join = next((one.key for one in children.values()), ()), joins.get(name)
     keys = {*own, *(join.link if join else ())}
@@ -108,9 +106,17 @@ def _table(
         if children:
             below = on_one_line(listed(children))
             yield f"  #   If rows of {below} depend on it, describe it here: they are measured with this table alone."
-    yield from "".join(["# constraints:\n", *parts.relations] if parts.relations else []).splitlines()
+    counted = {column: of for column, of in _counts(columns, children) if column in computed}
+    sides[name] = Side(parts.described, rest, counted)
+    above = [] if join is None else list(orders_with_parent(join, sides[name], sides[join.parent]))
+    relations = [*parts.relations, *(f"#   - {one}  {PRIVATE_MARK}\n" for one in above)]
+    yield from "".join(["# constraints:\n", *relations] if relations else []).splitlines()
     if join is not None:
-        yield from _rules(join, parts, rest)
+        for column, what in following_in(join, sides[name], sides[join.parent]):
+            told = on_one_line(f"{column} of {join.parent} IS {what}")
+            yield f"{PRIVATE_MARK}: {told}: SYNTHETIC TABLES WILL NOT AGREE."
+            yield f"#   Delete the column there, and compute it from the synthetic rows of {on_one_line(name)}."
+        yield from _rules(join, sides)
 
 
 def _key(join: Join) -> str:
@@ -170,30 +176,12 @@ def _sequences(columns: Mapping[str, np.ndarray], join: Join | None) -> Iterator
             yield column
 
 
-def _rules(join: Join, parts: DraftParts, columns: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Yield rules that hold in nearly all parents, as comments: of columns with a value that each parent has once."""
-    parents = len(join.sizes)
-    if parents < FEWEST_PARENTS:
-        return
-    lines = []
-    for column in parts.described:
-        if not isinstance(column, Categorical):
-            continue
-        codes = column.judged(Values.of(columns[column.name]))[0].astype(np.int64)
-        held = join.parent_rows >= 0
-        cells = np.bincount(join.parent_rows[held] * column.size + codes[held], minlength=parents * column.size)
-        counts, labels = cells.reshape(parents, column.size), column.labels()
-        once = (counts == 1).mean(axis=0) >= NEARLY_ALL
-        if not once[: len(labels)].any() or column.size < 2:
-            continue
-        seldom = ((counts <= 1).mean(axis=0) >= NEARLY_ALL) & ((counts > 0).mean(axis=0) >= COMMON)
-        for code, label in enumerate(labels):
-            if once[code] or seldom[code]:
-                form = "exactly" if once[code] else "at_most"
-                rule = f"{form}: {{{quoted(column.name)}: {quoted(label)}, count: 1}}"
-                lines.append(f"#   - {rule}  {PRIVATE_MARK}")
+def _rules(join: Join, sides: Mapping[str, Side]) -> Iterator[str]:
+    """Yield rules that hold in all or nearly all parents, as comments."""
+    side, above = sides[join.child], sides[join.parent]
+    lines = [*counts_in(join, side), *older_in(join, side), *impossible_in(join, side, above)]
     if lines:
-        yield f"# These hold in nearly all rows of {on_one_line(join.parent)}. Uncomment what must hold by its meaning;"
-        yield "# rules of the form older: {role: head, than: {role: child}, by: 12, column: age} are possible, too."
+        yield f"# These hold in nearly all rows of {on_one_line(join.parent)}. Uncomment what must hold by its meaning,"
+        yield "# and delete the others."
         yield "# within:"
-        yield from lines
+        yield from (f"#   - {line}  {PRIVATE_MARK}" for line in lines)
