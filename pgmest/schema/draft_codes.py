@@ -28,12 +28,16 @@ class Classification:
     words: frozenset[str] = frozenset()
 
 
+INDUSTRY = frozenset({"naics", "naicsp", "industry", "ind"})
 POSTAL = frozenset({"zip", "zipcode", "postal", "postcode", "postleitzahl", "plz", "cap"})
 CLASSIFICATIONS = (
     Classification("ATC", r"[A-Z][0-9]{2}[A-Z]{2}[0-9]{2}", (1, 3, 4, 5)),
     Classification("ICD-10", r"[A-Z][0-9][0-9A-Z](?:\.?[0-9A-Z]{1,4})?", (1, 3)),
     Classification("NACE", r"[0-9]{2}\.[0-9]{1,2}", (2, 4)),
     Classification("ISCO", r"[0-9]{4}", (1, 2, 3), frozenset({"isco", "occupation", "occ", "job", "beruf"})),
+    Classification("SOC", r"[0-9]{2}-[0-9]{4}(?:\.[0-9]{2})?", (2, 4, 6)),
+    Classification("SOC", r"[1-9][0-9][0-9A-Z]{4}", (2, 3, 5), frozenset({"soc", "socp", "occupation", "occ", "job"})),
+    Classification("NAICS", r"[1-9][0-9][0-9A-Z]{0,4}", (2, 3, 4, 5), INDUSTRY),
     Classification("NUTS", r"[A-Z]{2}[0-9A-Z]{1,3}", (2, 3, 4), frozenset({"nuts", "region"})),
     Classification("FIPS", r"[0-9]{5}(?:[0-9]{6})?", (2, 5), frozenset({"fips", "county", "geoid", "tract"})),
     Classification("postal areas", r"[0-9]{4,5}", (1, 2, 3), POSTAL),

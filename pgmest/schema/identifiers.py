@@ -82,6 +82,10 @@ PERSONAL = (
     r"|(?:vor|nach|zu|familien)name|adresse|anschrift|prenom"
 )
 """The names of columns of names and addresses."""
+CLASSIFIED = frozenset(
+    {"fips", "zip", "zipcode", "postcode", "plz", "puma", "naics", "naicsp", "isco", "soc", "socp", "icd", "tract"}
+)
+"""Words in the names of columns whose whole numbers are codes of public classifications."""
 MOST_SIZES = 12
 """The largest number of values of a column such as `household` or `name` that are sizes or kinds of these."""
 COMPOUND = r"\w{2,}(?:nummer|nr)"
@@ -249,7 +253,7 @@ def are_codes(name: str, tally: Tally) -> bool:
     Codes lie far apart, are as often odd as even, have many rows each, and are spread evenly.
     """
     numbers = np.sort(tally.values.astype(np.float64))
-    if set(words_of(name)) & {"fips", "zip", "zipcode", "postcode", "plz", "puma", "naics", "isco", "icd", "tract"}:
+    if set(words_of(name)) & CLASSIFIED:
         return True
     span, fewer = np.ptp(numbers), np.sort(tally.counts)[:-MOST_POINTS]  # the commonest may be points of amounts
     if fewer.sum() < 5 * len(fewer) or span < 10 * tally.distinct or numbers[0] < 0 or _round(numbers):
