@@ -14,7 +14,7 @@ from pgmest.data.values import Values
 from pgmest.schema.encoding import read_in_engine
 from pgmest.schema.engine import EngineColumn
 from pgmest.schema.engine_frames import kept_apart, within_limits
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.impossible_rows import BrokenRule, ImpossibleRows, count_impossible_in_engine, impossible_rows
 from pgmest.schema.orders import Order, order_text
 from pgmest.schema.sums import Sum
@@ -75,9 +75,7 @@ class Broken(BrokenRule):
     def _differs(self, total: Any, summed: Any) -> Any:
         """Return where a total is not the sum of its parts; arrays or expressions of an engine."""
         column = self.columns[0]
-        if isinstance(column, Integer):
-            return total != summed
-        if isinstance(column, Real) and column.decimals is not None:
+        if column.decimals is not None:
             return _absolute(total - summed) > 0.5 / column.units_of_one
         return _absolute(total - summed) > (_absolute(total) + _absolute(summed)) * ROUNDING
 

@@ -15,14 +15,11 @@ import numpy as np
 
 from pgmest.data.values import Values, read_values
 from pgmest.schema.categorical import Boolean, Categorical
-from pgmest.schema.clock import Duration, Time
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.date import Date
 from pgmest.schema.frame_types import ColumnType
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.readings import real_of, whole_of
-from pgmest.schema.writing import date_texts
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -75,7 +72,7 @@ def _maker(library: str, schema: Schema, column: SchemaColumn) -> Make | None:
     if kind is None:
         return None
     related = column.name in schema.order.columns or any(column.name in (one.name, *one.leaves) for one in schema.sums)
-    if isinstance(column, Real) and related and kind.name not in ("float64", "Float64", "double", "arrow[double]"):
+    if column.kind == "real" and related and kind.name not in ("float64", "Float64", "double", "arrow[double]"):
         return None  # rounding could break the order or the sum
     return holding(library, column, kind)
 
@@ -122,16 +119,8 @@ def _holds(library: str, column: SchemaColumn, make: Make) -> bool:
 
 
 def extremes(column: SchemaColumn) -> tuple[np.ndarray, np.ndarray]:
-    """Return values that show whether a type holds all values of a column, and which of them are missing.
-
-    These are all labels, both ends of all bins of real numbers, and of others the ends of the first and last bin.
-    """
-    if isinstance(column, Grid):
-        first, last = column.points
-        ends = (first, last) if isinstance(column, Real) else (first[:1], last[-1:])
-        values = column.from_units(np.concatenate(ends))
-    else:
-        values = column.draw(np.arange(column.regular), np.random.default_rng(0))
+    """Return values that show whether a type holds all values of a column, and which of them are missing."""
+    values = column.extremes()
     missing = np.zeros(len(values), dtype=bool)
     if column.missing:
         values, missing = np.concatenate([values, values[:1]]), np.append(missing, True)
@@ -150,8 +139,8 @@ def as_form(column: SchemaColumn, values: np.ndarray, form: str) -> np.ndarray:
     Raises:
         ValueError: a value cannot have this form.
     """
-    if isinstance(column, Date) and column.compact and form != "day":
-        values = date_texts(values, str(column.format))
+    if isinstance(column, Grid):
+        values = column.notation.in_form(values, form)
     if isinstance(column, Boolean) and form not in DTYPES:
         values = column.find(Values.of(values)).codes == 1
     if form == "text" and isinstance(column, Categorical) and column.kind != "boolean":
@@ -161,11 +150,9 @@ def as_form(column: SchemaColumn, values: np.ndarray, form: str) -> np.ndarray:
             raise ValueError(form)
         return values
     if form == "clock":
-        if not isinstance(column, Time):
+        if column.kind.partition(" ")[0] != "time":
             raise ValueError(form)
-        return column.numbers(Values.of(values)).numbers * column.step
-    if isinstance(column, Duration):
-        values = column.numbers(Values.of(values)).numbers
+        return values
     if form == "decimal":
         return _decimals(column, values)
     if values.dtype.kind == "O":
@@ -205,20 +192,16 @@ def _narrowed(column: SchemaColumn, values: np.ndarray, kind: Any) -> np.ndarray
 
 def _decimals(column: SchemaColumn, values: np.ndarray) -> np.ndarray:
     """Return numbers with a fixed number of decimal places as objects."""
-    if isinstance(column, Integer):
-        places = 0
-    elif isinstance(column, Real) and column.decimals is not None:
-        places = column.decimals
-    else:
+    if column.decimals is None:
         raise ValueError("decimal")
     made = np.empty(len(values), dtype=object)
-    made[:] = [Decimal(f"{value:.{places}f}") for value in values.tolist()]
+    made[:] = [Decimal(f"{value:.{column.decimals}f}") for value in values.tolist()]
     return made
 
 
 def levels_of(column: SchemaColumn) -> list[str] | None:
     """Return the texts of a column's levels, in the order of the schema; None if it is no category."""
-    if isinstance(column, Integer) and column.high - column.low < MOST_NUMBERS:
+    if isinstance(column, Grid) and column.kind == "integer" and column.high - column.low < MOST_NUMBERS:
         return [str(number) for number in range(int(column.low), int(column.high) + 1)]
     return column.labels() if isinstance(column, Categorical) else None
 

@@ -205,6 +205,10 @@ class Categorical(SchemaColumn):
         typed = values if self.kind != "text" else [written(value) for value in values]
         return np.array(typed, dtype=kinds[self.kind])[codes]
 
+    def texts(self, values: np.ndarray) -> np.ndarray:
+        marked = values.dtype.kind == "b" and self.markers & {"True", "False"}
+        return np.array(["false", "true"], dtype=object)[values.astype(np.int8)] if marked else values
+
     def labels(self) -> list[str]:
         return [written(value) for value in (*self.values, *([] if self.other is None else [self.other]))]
 

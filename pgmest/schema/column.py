@@ -50,7 +50,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class SchemaColumn(abc.ABC):
-    """One column; its kinds are Categorical, Boolean, Integer, Real, Date, Time and Duration.
+    """One column: a Categorical, a Boolean, or a Grid of one of the `kinds.KINDS`.
 
     The code of a value depends on that value and the schema alone: never on the values beside it, nor on the type that
     a library or a file gave to the column. 5, 5.0 and "5" are one value, and so are True and "true".
@@ -93,6 +93,17 @@ class SchemaColumn(abc.ABC):
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Draw a value for each code, uniform within its bin; no code is that of missing values."""
 
+    def extremes(self) -> np.ndarray:
+        """Return values that show whether a type holds all values of the column.
+
+        These are all labels, both ends of all bins of numbers with decimals, and of others the ends of the range.
+        """
+        return self.draw(np.arange(self.regular), np.random.default_rng(0))
+
+    def texts(self, values: np.ndarray) -> np.ndarray:
+        """Return values as text files have them; values whose usual text is that stay as they are."""
+        return values
+
     @abc.abstractmethod
     def labels(self) -> list[str]:
         """Return the label of each code except that of missing values."""
@@ -112,6 +123,16 @@ class SchemaColumn(abc.ABC):
     @abc.abstractmethod
     def place_in_engine(self, reading: Reading) -> EngineFound:
         """Return the codes of readings, the same that `find` gives the values."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers of a range, which have sums."""
+        return False
+
+    @property
+    def decimals(self) -> int | None:
+        """The decimal places of the numbers, 0 of whole ones; None if there is no limit, or no number."""
+        return None
 
     @property
     def size(self) -> int:

@@ -12,9 +12,8 @@ import numpy as np
 from pgmest.errors import listed, percent_text
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn
-from pgmest.schema.date import Date
 from pgmest.schema.detail import Detail, unused_between
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 
 NOTICED = 0.01
 """The share of values that lose something from which on it is said in words."""
@@ -174,12 +173,12 @@ class ColumnCheck:
             return
         read = max(int(self.counts[FORESEEN].sum()), 1)
         first, last = self.column.points
-        continuous = isinstance(self.column, Real) and self.column.decimals is None
         for number, count in sorted(self.detail.common.items(), key=lambda item: -item[1])[:3]:
             code = int(self.column.bins_of(np.array([number]))[0])
-            if isinstance(self.column, Date) and self.column.written_alike(first[code], last[code]):
+            ends = np.array([first[code], last[code]])
+            if len(set(self.column.texts(self.column.from_units(ends)).tolist())) == 1:
                 continue
-            points = float(last[code] - first[code] + 1) if first[code] == last[code] or not continuous else np.inf
+            points = np.inf if ends.dtype.kind == "f" else float(last[code] - first[code] + 1)
             if (
                 count >= max(FEWEST_SWALLOWED, SWALLOWED * read)
                 and count >= 2 * int(self.counts[FORESEEN, code]) / points
@@ -195,7 +194,7 @@ class ColumnCheck:
             yield f"{percent_text(self.detail.timed, there)} have a time of day, which is lost: say unit: hour"
         if self.detail.fractional / there >= NOTICED:
             share = percent_text(self.detail.fractional, there)
-            if isinstance(self.column, Real):
+            if self.column.kind == "real":
                 yield f"{share} have more decimals than decimals: {self.column.decimals} keeps"
             else:
                 yield f"{share} have decimals, which whole numbers lose: use type: real to keep them"
@@ -215,7 +214,7 @@ class ColumnCheck:
                 named = " and ".join(self._label(code) for code in side if have[code])
                 text = f"{percent_text(share, 1)} are in {named}, far from all others: if that means no value, list it"
                 yield f"{text} under missing:"
-        single = isinstance(self.column, Integer) and self.codes == self.column.high - self.column.low + 1
+        single = self.column.kind == "integer" and self.codes == self.column.high - self.column.low + 1
         if single and self.codes >= MANY_NUMBERS and self.used <= FEW_USED * self.codes:
             yield (
                 f"only {self.used:,} of its {self.codes:,} numbers occur, but a synthetic table may have all of them: "

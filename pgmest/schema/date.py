@@ -1,28 +1,22 @@
-"""Date columns: a range of days cut into days, months or years, or of times cut into hours, minutes or seconds."""
+"""The notation of dates: days, in bins of days, months or years, or times in bins of hours, minutes or seconds."""
 
 from __future__ import annotations
 
 import datetime
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from pgmest.data.dates import DAY, steps_of
 from pgmest.data.values import Values
-from pgmest.schema.bins import whole_bins, with_points
-from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
-from pgmest.schema.grid import WholeGrid
+from pgmest.schema.grid import Notation, Numbers
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.numerals import Numbers
 from pgmest.schema.periods import date_text, moment_of
 from pgmest.schema.readings import step_of
-
-if TYPE_CHECKING:
-    pass
 
 LONGEST_FORMAT = 100
 """The most characters of a format of dates or times."""
@@ -36,111 +30,96 @@ STEP_UNITS: dict[int, Unit] = {1: "s", 60: "m", DAY: "D"}
 
 
 @dataclass(frozen=True)
-class Date(WholeGrid):
-    """Dates from `min` to `max`, in bins of `width` units (`unit`: second to year), or in `bins` bins, or by `edges`.
+class Dates(Notation):
+    """Dates and times, as whole steps since 1970-01-01: days, or with a unit of at most an hour minutes or seconds.
 
-    Each of the `points`, days such as 1900-01-01 that many records have, has a bin that holds nothing else.
-
-    Numbers are whole steps since 1970-01-01: days, or with a unit of at most an hour minutes or seconds. What is less
-    than a step is dropped. Days and times are those on the clock of the place that the value is from: 23:30 at -05:00
-    is not yet tomorrow. A drawn value is a whole step, uniform within its bin.
+    What is less than a step is dropped. Days and times are those on the clock of the place that the value is from:
+    23:30 at -05:00 is not yet tomorrow.
 
     Attributes:
         format: how text writes dates, such as "%d.%m.%Y %H:%M", or "%G-W%V" for weeks; None for
             2020-12-31, with or without a time.
-        step: the number of seconds of a step.
+        unit: of bins.
     """
 
-    format: str | None
-    step: int = DAY
+    named = "dates"
+    format: str | None = None
+    unit: Unit = "D"
+
+    @classmethod
+    def of_fields(cls, fields: dict[str, SchemaNode]) -> Self:
+        unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
+        return cls(_format(fields["format"]) if "format" in fields else None, unit)
+
+    @property
+    def step(self) -> int:
+        """The number of seconds of a step."""
+        return STEPS.get(self.unit, DAY)
 
     @property
     def kind(self) -> str:
-        return "date" if self.step == DAY else f"date in {self.step_name}s"
+        name = next(name for name, unit in UNITS.items() if unit == STEP_UNITS[self.step])
+        return "date" if name == "day" else f"date in {name}s"
 
-    @property
-    def step_name(self) -> str:
-        """The step in a word: "day", "minute" or "second"."""
-        return next(name for name, unit in UNITS.items() if unit == STEP_UNITS[self.step])
+    def number_of(self, node: SchemaNode, last: bool = False) -> int:
+        text = node.text().strip()
+        number = step_of(text, None, self.step) if DATE.fullmatch(text) else None
+        if number is None or (self.step == DAY and len(text) > len("2020-12-31")):
+            wanted = "a date such as 2020-12-31" + ("" if self.step == DAY else ", or a time such as 2020-12-31 08:00")
+            node.fail(f"must be {wanted}, not {node.shown}.")
+        return number + DAY // self.step - 1 if last and len(text) == len("2020-12-31") else number
 
-    @classmethod
-    def from_node(cls, name: str, node: SchemaNode) -> Date:
-        fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "points", "unit", "format"))
-        missing, markers = gap_keys(fields)
-        unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
-        step = STEPS.get(unit, DAY)
-        last_of = {id(fields["max"])} if "max" in fields else set()  # a day as the greatest value is all of that day
+    def period_of(self, number: int) -> int:
+        return _converted(number, STEP_UNITS[self.step], self.unit)
 
-        def of(bound: SchemaNode) -> int:
-            return _first_step(bound, step, last=id(bound) in last_of)
+    def start_of(self, period: int) -> int:
+        return _converted(period, self.unit, STEP_UNITS[self.step])
 
-        high, units = whole_bins(node, fields, lambda bound: _converted(of(bound), STEP_UNITS[step], unit))
-        starts = np.array(units).astype(f"M8[{unit}]").astype(f"M8[{STEP_UNITS[step]}]").astype(np.int64).tolist()
-        last = _converted(high + 1, unit, STEP_UNITS[step]) - 1
-        if "min" in fields:
-            starts[0], last = of(fields["min"]), of(fields["max"])
-            if last < starts[0]:
-                fields["max"].fail(f"must be at least min ({fields['min'].shown}), not {fields['max'].shown}.")
-        outside = outside_key(fields, ("clip",), missing)
-        form = _format(fields["format"]) if "format" in fields else None
-        pointed = with_points(fields, starts, last, of, lambda number: number + 1)
-        return cls(name, missing, markers, outside, node.place, pointed, last, form, step)
-
-    @property
-    def compact(self) -> bool:
-        """Return whether dates are written in digits alone, such as 20201231, so that numbers may hold them."""
-        return re.fullmatch("(?:%[YmdHMS])+", self.format or "-") is not None
-
-    def numbers(self, values: Values) -> Numbers:
+    def read(self, values: Values) -> Numbers:
         if values.array.dtype.kind == "M":
-            none = np.zeros(len(values), dtype=bool)
-            return Numbers(steps_of(values.array, self.step), none, none)
-        return read_each(values, lambda value: step_of(value, self.format, self.step))
+            return Numbers.all_read(steps_of(values.array, self.step))
+        return Numbers.of_each(values, exact(lambda value: step_of(value, self.format, self.step)))
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
         return column.steps(self.format, self.step)
 
-    def from_units(self, units: np.ndarray) -> np.ndarray:
-        return units.astype("M8[D]") if self.step == DAY else (units * (self.step * 1000)).astype("M8[ms]")
+    def values(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers.astype("M8[D]") if self.step == DAY else (numbers * (self.step * 1000)).astype("M8[ms]")
 
-    def labels(self) -> list[str]:
+    def label(self, first: float, last: float) -> str:
         unit, label = STEP_UNITS[self.step], _span if self.step == DAY else _clock_span
-        spans = [(int(a), int(self._last(code))) for code, a in enumerate(self.starts)]
-        return [label(np.datetime64(first, unit), np.datetime64(last, unit)) for first, last in spans]
+        return label(np.datetime64(int(first), unit), np.datetime64(int(last), unit))
 
     def written(self, number: float) -> str:
         return _text(np.datetime64(int(number), STEP_UNITS[self.step]))
 
-    def number_of(self, node: SchemaNode) -> float:
-        return _first_step(node, self.step)
+    def texts(self, values: np.ndarray) -> np.ndarray:
+        return values if self.format is None else date_texts(values, self.format)
 
-    def last_number_of(self, node: SchemaNode) -> float:
-        return _first_step(node, self.step, last=True)
-
-    def codes_within(self, node: SchemaNode) -> list[int]:
-        """Return the codes of a range as `Grid` does; a day in a column of times is the range of its times."""
-        day = self.step != DAY and isinstance(node.value, str) and len(node.value.strip()) == len("2020-12-31")
-        return super().codes_within(replace(node, value={"min": node, "max": node}) if day else node)
-
-    def expected(self) -> str:
-        form = "" if self.format is None else f" written as {self.format}"
-        return f"dates{form} {super().expected()}"
-
-    def written_alike(self, first: int, last: int) -> bool:
-        """Return whether texts in the format are the same for two days, as those of weeks are."""
-        if self.format is None or self.step != DAY:
-            return first == last
-        days = np.array([first, last]).astype("M8[D]").astype(object)
-        return len({date_text(day, self.format) for day in days}) == 1
+    def in_form(self, values: np.ndarray, form: str) -> np.ndarray:
+        """Return dates that are written in digits alone, such as 20201231, as texts, which numbers may hold."""
+        digits = re.fullmatch("(?:%[YmdHMS])+", self.format or "-")
+        return self.texts(values) if digits and form != "day" else values
 
 
-def read_each(values: Values, read: Callable[[object], int | None]) -> Numbers:
-    """Return values as numbers by a reader of one value, which returns None for those that it cannot read."""
-    positions, distinct = values.distinct()
-    found = [read(value) for value in distinct]
-    numbers = np.array([0 if number is None else number for number in found], dtype=np.int64)
-    unreadable = np.array([number is None for number in found], dtype=bool)
-    return Numbers(numbers[positions], unreadable[positions], np.zeros(len(values), dtype=bool))
+def exact(read: Callable[[object], int | None]) -> Callable[[object], tuple[int, bool] | None]:
+    """Return a reader of numbers as one of numbers that are all exact."""
+    return lambda value: None if (number := read(value)) is None else (number, True)
+
+
+def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
+    """Return dates as texts in a format (`periods.date_text`).
+
+    >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
+    ['01.02.0912']
+    """
+    return each_text(dates, lambda date: date_text(date.astype(object), form))
+
+
+def each_text(values: np.ndarray, text: Callable[[Any], str]) -> np.ndarray:
+    """Return the text of each value of an array, as objects."""
+    distinct, positions = np.unique(values, return_inverse=True)
+    return np.array([*map(text, distinct), None], dtype=object)[positions.reshape(-1)]
 
 
 def _span(first: np.datetime64, last: np.datetime64) -> str:
@@ -176,16 +155,6 @@ def _format(node: SchemaNode) -> str:
     if read.year != day.year:
         node.fail(f"must be a format of dates such as %d.%m.%Y; {node.shown} does not say the year.")
     return form
-
-
-def _first_step(node: SchemaNode, step: int, *, last: bool = False) -> int:
-    """Return the step of a date of the schema, with or without a time; of a date alone the first, or the last one."""
-    text = node.text().strip()
-    number = step_of(text, None, step) if DATE.fullmatch(text) else None
-    if number is None or (step == DAY and len(text) > len("2020-12-31")):
-        wanted = "a date such as 2020-12-31" + ("" if step == DAY else ", or a time such as 2020-12-31 08:00")
-        node.fail(f"must be {wanted}, not {node.shown}.")
-    return number + DAY // step - 1 if last and len(text) == len("2020-12-31") else number
 
 
 def _converted(number: int, unit: Unit, other: Unit) -> int:

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.data.dates import DAY
 from pgmest.data.frames import collected
 from pgmest.data.values import Values
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import MISSING, SchemaColumn
-from pgmest.schema.date import Date
 from pgmest.schema.encoding import Read
 from pgmest.schema.engine import EngineColumn
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.readings import BLANKS, text_of
 
 if TYPE_CHECKING:
@@ -68,16 +66,16 @@ class Detail:
             return
         there = values.where(fates != MISSING)
         positions, condensed = there.condensed()
-        found = self.column.numbers(condensed)
+        found = self.column.notation.read(condensed)
         numbers, readable = found.numbers[positions], ~found.unreadable[positions]
         inside = readable & (numbers >= self.column.low) & (numbers <= self.column.high)
         self._add(*np.unique(numbers[inside], return_counts=True))
-        if isinstance(self.column, Integer):
+        if self.column.kind == "integer":
             self.fractional += int((found.fractional[positions] & readable).sum())
             self.padded += _how_many(there, lambda value: isinstance(value, str) and _matches(PADDED, value))
-        if isinstance(self.column, Real) and self.column.decimals is not None:
+        if self.column.kind == "real" and self.column.decimals is not None:
             self.fractional += int((inside & _beyond_decimals(numbers * self.column.units_of_one)).sum())
-        if isinstance(self.column, Date) and self.column.step == DAY:
+        if self.column.kind == "date":
             self.timed += _timed(there)
 
     def compare_case(self, unlisted: Iterable[Any]) -> None:
@@ -109,14 +107,14 @@ class Detail:
         asked = {"marked": read.marked & ~read.null & ~blank}
         if isinstance(self.column, Grid):
             readable = ~gap & ~read.reading.unreadable
-            if isinstance(self.column, Integer):
+            if self.column.kind == "integer":
                 asked["fractional"] = readable & read.reading.fractional
                 asked["padded"] = ~gap & (held.text.str.contains(PADDED) if held.form == "text" else nw.lit(False))
-            if isinstance(self.column, Date) and self.column.step == DAY:
+            if self.column.kind == "date":
                 asked["timed"] = ~gap & _timed_in_engine(held)
             number = read.reading.number
             within = readable & (number >= self.column.low) & (number <= self.column.high)
-            if isinstance(self.column, Real) and self.column.decimals is not None:
+            if self.column.kind == "real" and self.column.decimals is not None:
                 asked["fractional"] = within & _beyond_decimals(number * self.column.units_of_one)
             inside = frame.filter(within)
             groups = inside.select(number.alias("number")).group_by("number").agg(nw.len().alias("rows"))

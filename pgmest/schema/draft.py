@@ -24,7 +24,7 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.draft_codes import chains_of, prefix_lines
 from pgmest.schema.draft_levels import declared_levels, with_levels
 from pgmest.schema.draft_rows import NAMED, PRIVATE_MARK, rows_decided, weight_lines, weights_in
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.guess import Guess, guess
 from pgmest.schema.identifiers import named_after_persons, named_as_identifier
 from pgmest.schema.notation import quoted
@@ -323,7 +323,7 @@ def _numbers(
     """Return the numbers of the rows, NaN for none, of the columns that hold amounts or few distinct numbers."""
     numbers = {}
     for column in described:
-        if isinstance(column, Integer | Real):
+        if isinstance(column, Grid) and column.numeric:
             numbers[column.name] = numbers_of(column, columns[column.name])
         elif guesses[column.name].codes:
             values = Values.of(columns[column.name])
@@ -380,7 +380,7 @@ def _alike(amounts: Mapping[str, np.ndarray], kinds: Mapping[str, SchemaColumn])
     found: dict[Any, dict[str, np.ndarray]] = {}
     for name, numbers in amounts.items():
         one = kinds[name]
-        found.setdefault((one.kind, one.decimals if isinstance(one, Real) else 0), {})[name] = numbers
+        found.setdefault((one.kind, one.decimals), {})[name] = numbers
     return list(found.values())
 
 

@@ -20,7 +20,7 @@ from pgmest.errors import QueryError, UnknownAttributeError, excerpt, listed
 from pgmest.schema.bins import uniform
 from pgmest.schema.categorical import Categorical, written
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.readings import text_of
 from pgmest.schema.writing import marked, off_markers
 from pgmest.tables.hierarchy import SEPARATOR, NamedLevel
@@ -282,7 +282,7 @@ def _range(column: Grid, ends: tuple[Any, ...]) -> Bins:
 def _point(column: Grid, value: Any) -> Any:
     """Return a value as a unit of the column."""
     number = _number(column, value)
-    if not column.low <= number <= column.high or (isinstance(column, Integer) and number != _number(column, value, 1)):
+    if not column.low <= number <= column.high or number != _number(column, value, 1):
         raise QueryError(f"given= for '{column.name}' is {_shown(value)}, but values are {column.expected()}.")
     return column.to_units(np.array([number]))[0]
 
@@ -290,7 +290,7 @@ def _point(column: Grid, value: Any) -> Any:
 def _unit(column: Grid, value: Any, up: bool) -> Any:
     """Return an end of a range in units, rounded into the range."""
     number = _number(column, value, int(up))
-    if not isinstance(column, Real) or column.decimals is None:
+    if not column.decimals:
         return number
     scaled = number * column.units_of_one
     nearest = np.round(scaled)
@@ -301,7 +301,7 @@ def _unit(column: Grid, value: Any, up: bool) -> Any:
 
 def _number(column: Grid, value: Any, up: int = 0) -> Any:
     """Return a value as a number on the scale of the column, a fraction of a whole one rounded down, or up."""
-    found = column.numbers(Values.of_items([value]))
+    found = column.notation.read(Values.of_items([value]))
     if found.unreadable[0]:
         raise QueryError(f"given= for '{column.name}' is {_shown(value)}, but values are {column.expected()}.")
     return found.numbers[0] + (up if found.fractional[0] else 0)

@@ -26,7 +26,7 @@ from pgmest.schema.bought import BoughtColumn
 from pgmest.schema.categorical import Boolean, Categorical, written
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import codes_named
-from pgmest.schema.date import STEP_UNITS, Date
+from pgmest.schema.date import STEP_UNITS, Dates
 from pgmest.schema.grid import Grid
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import text_of
@@ -176,12 +176,11 @@ def _by_prefixes(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
 
 
 def _calendar(node: SchemaNode, column: SchemaColumn) -> dict[str, Labels]:
-    own = getattr(column, "own", column)
-    if not isinstance(own, Date):
+    if not isinstance(column, Grid) or not isinstance(column.notation, Dates):
         node.fail("is a list of units of the calendar, which goes with type: date.")
     found: dict[str, Labels] = {}
-    first, last = (ends.astype(f"M8[{STEP_UNITS[own.step]}]") for ends in own.points)
-    bins = own.labels()
+    first, last = (ends.astype(f"M8[{STEP_UNITS[column.notation.step]}]") for ends in column.points)
+    bins = column.labels()
     for item in node.items():
         unit = item.choice(CALENDAR)
         if unit in found:
@@ -308,13 +307,13 @@ def _members(
 def _range(node: SchemaNode, column: SchemaColumn) -> list[int]:
     """Return the codes of a range, which must hold whole bins."""
     inside = codes_named(node, column)
-    own = getattr(column, "own", column)
-    if isinstance(own, Grid):
-        least = own.number_of(node.value["min"]) if "min" in node.value else own.low
-        most = own.last_number_of(node.value["max"]) if "max" in node.value else own.high
-        for code in own.bins_of(np.array([least, most])).tolist():
-            if code not in inside and (code != inside[-1] + 1 or own.starts[code] != most):
-                node.fail(f"cuts the bin {own.labels()[code]} in two: take bounds where bins end.")
+    if isinstance(column, Grid):
+        read = column.notation.number_of
+        least = read(node.value["min"]) if "min" in node.value else column.low
+        most = read(node.value["max"], last=True) if "max" in node.value else column.high
+        for code in column.bins_of(np.array([least, most])).tolist():
+            if code not in inside and (code != inside[-1] + 1 or column.starts[code] != most):
+                node.fail(f"cuts the bin {column.labels()[code]} in two: take bounds where bins end.")
     return inside
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from pgmest.schema.categorical import Boolean
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.date import Date
 from pgmest.schema.frame_types import NUMBER, ColumnType
+from pgmest.schema.grid import Grid
 from pgmest.schema.readings import real_of, whole_of
 
 Form = tuple[str, Callable[..., Any]]
@@ -283,8 +283,9 @@ def _level(column: SchemaColumn, text: str, of: str) -> Any:
 
 
 def _holds_texts(column: SchemaColumn) -> bool:
-    """Return whether values that are objects are texts: labels, or dates in digits alone."""
-    return column.kind == "text" or (isinstance(column, Date) and column.compact)
+    """Return whether values that are objects are texts: labels, times of day, or dates in digits alone."""
+    values = column.extremes()
+    return (column.notation.in_form(values, "text") if isinstance(column, Grid) else values).dtype.kind == "O"
 
 
 def _polars_type(pl: Any, name: str) -> Any:

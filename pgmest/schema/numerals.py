@@ -1,16 +1,17 @@
-"""Numerals: the notation of numbers in a column, and the numbers that arrays of values write."""
+"""Numerals: the notations of whole and of real numbers, and the numbers that arrays of values write."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 
 from pgmest.data.values import Values
-from pgmest.schema.engine import EngineColumn
+from pgmest.schema.engine import EngineColumn, Reading
+from pgmest.schema.grid import Notation, Numbers
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
 
@@ -107,39 +108,108 @@ def _written(node: SchemaNode, ignore: list[str], decimal: str) -> str:
     return text
 
 
-class Numbers(NamedTuple):
-    """Values as numbers on the scale of a column's bins.
+@dataclass(frozen=True)
+class RealNumbers(Notation):
+    """The notation of real numbers.
 
     Attributes:
-        numbers: of shape (rows,), any number where unreadable.
-        unreadable: which values are no numbers.
-        fractional: which are not whole, where the column is of whole numbers.
+        writing: how texts write numbers.
     """
 
-    numbers: np.ndarray
-    unreadable: np.ndarray
-    fractional: np.ndarray
+    named = "numbers"
+    numeric = True
+    writing: Writing = PLAIN_WRITING
+
+    @classmethod
+    def of_fields(cls, fields: dict[str, SchemaNode]) -> Self:
+        return cls(Writing.from_fields(fields))
+
+    @property
+    def kind(self) -> str:
+        return "real"
+
+    @property
+    def template(self) -> str:
+        return self.writing.written
+
+    def number_of(self, node: SchemaNode, last: bool = False) -> float:
+        return float(node.number())
+
+    def written(self, number: float) -> str:
+        return f"{number:.12g}"
+
+    def read(self, values: Values) -> Numbers:
+        return real_numbers(self.writing.read(values))
+
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        return self.writing.in_engine(column).real()
+
+    def values(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers
+
+    def texts(self, values: np.ndarray) -> np.ndarray:
+        if self.writing == PLAIN_WRITING:
+            return values
+        return np.array([*(number_text(value, self.writing) for value in values.tolist()), None], dtype=object)[:-1]
+
+
+class WholeNumbers(RealNumbers):
+    """The notation of whole numbers; others count as the whole one below."""
+
+    named = "whole numbers"
+
+    @property
+    def kind(self) -> str:
+        return "integer"
+
+    def number_of(self, node: SchemaNode, last: bool = False) -> int:
+        return whole_bound(node)
+
+    def written(self, number: float) -> str:
+        return f"{number:.0f}"
+
+    def read(self, values: Values) -> Numbers:
+        return whole_numbers(self.writing.read(values))
+
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        return self.writing.in_engine(column).whole()
+
+
+def whole_bound(node: SchemaNode) -> int:
+    """Return the whole number of a node; it must have at most 18 digits."""
+    number = node.integer()
+    if not -LIMIT < number < LIMIT:
+        node.fail(f"must have at most 18 digits, not {node.shown}.")
+    return number
+
+
+def number_text(number: float, writing: Writing) -> str:
+    """Return a number in a notation; the text is read back as the same number.
+
+    >>> number_text(908.94, Writing(("€", "."), ",")), number_text(1e-7, Writing(("e",)))
+    ('908,94', '0.0000001')
+    >>> number_text(-1234.5, Writing(("$", ","), written="${,}"))
+    '$-1,234.5'
+    """
+    text = repr(number)
+    if "e" in text and (writing.written != "{}" or any("e" in ignored.lower() for ignored in writing.ignore)):
+        text = np.format_float_positional(number, trim="0")
+    return writing.text(text)
 
 
 def whole_numbers(values: Values) -> Numbers:
     """Return values without gaps as whole numbers, those below others: as `readings.whole_of`, for whole arrays."""
     array = values.array
-    none = np.zeros(len(values), dtype=bool)
     if array.dtype.kind == "u":
-        return Numbers(np.minimum(array, np.uint64(LIMIT)).astype(np.int64), none, none)
+        return Numbers.all_read(np.minimum(array, np.uint64(LIMIT)).astype(np.int64))
     if array.dtype.kind in "bi":
-        return Numbers(np.clip(array.astype(np.int64), -LIMIT, LIMIT), none, none)
+        return Numbers.all_read(np.clip(array.astype(np.int64), -LIMIT, LIMIT))
     if array.dtype.kind == "f":
         below = np.floor(np.clip(array, -LIMIT, LIMIT)).astype(np.int64)
-        return Numbers(below, none, (np.floor(array) != array))
+        return Numbers.all_read(below)._replace(fractional=np.floor(array) != array)
     if array.dtype.kind in "Mm":
-        return Numbers(np.zeros(len(values), dtype=np.int64), ~none, none)
-    positions, distinct = values.distinct()
-    read = [whole_of(value) for value in distinct]
-    numbers = np.array([0 if found is None else found[0] for found in read], dtype=np.int64)
-    unreadable = np.array([found is None for found in read], dtype=bool)
-    fractional = np.array([found is not None and not found[1] for found in read], dtype=bool)
-    return Numbers(numbers[positions], unreadable[positions], fractional[positions])
+        return Numbers.none_read(len(array))
+    return Numbers.of_each(values, whole_of)
 
 
 def real_numbers(values: Values) -> Numbers:
@@ -152,4 +222,4 @@ def real_numbers(values: Values) -> Numbers:
         numbers = np.array([real_of(value) for value in distinct], dtype=np.float64)[positions]
     else:
         numbers = array.astype(np.float64)
-    return Numbers(numbers, np.isnan(numbers), np.zeros(len(values), dtype=bool))
+    return Numbers.all_read(numbers)._replace(unreadable=np.isnan(numbers))

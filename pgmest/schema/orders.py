@@ -18,7 +18,7 @@ import numpy as np
 
 from pgmest.errors import SchemaError, count_text, listed
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.grid import Grid, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.notation import SchemaNode
 from pgmest.tables.domain import Clique
 
@@ -88,7 +88,7 @@ def _chain(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[str, 
             node.fail(
                 f"compares '{names[0]}' of type {first.kind} with '{name}' of type {column.kind}: give them one type."
             )
-        if isinstance(first, Real) and isinstance(column, Real) and first.decimals != column.decimals:
+        if first.decimals != column.decimals:
             node.fail(
                 f"compares '{names[0]}' with {decimals_text(first)} and '{name}' with {decimals_text(column)}: give "
                 "them the same decimals."
@@ -102,15 +102,16 @@ def known_number(node: SchemaNode, name: str, columns: Mapping[str, SchemaColumn
     if column is None:
         node.fail(f"names '{name}', which is no column of the schema ({', '.join(columns)}).")
     if not isinstance(column, Grid):
-        node.fail(f"names '{name}' of type {_type(column)}, but it is about numbers and dates.")
+        node.fail(f"names '{name}' of type {type_name(column)}, but it is about numbers and dates.")
     return column
 
 
-def _type(column: SchemaColumn) -> str:
-    return type(column).__name__.lower()
+def type_name(column: SchemaColumn) -> str:
+    """Return the type of a column as the schema states it."""
+    return column.kind.partition(" ")[0] if isinstance(column, Grid) else type(column).__name__.lower()
 
 
-def decimals_text(column: Real) -> str:
+def decimals_text(column: SchemaColumn) -> str:
     """Return the precision of a column in words."""
     return "decimals: all" if column.decimals is None else f"decimals: {column.decimals}"
 

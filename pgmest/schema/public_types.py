@@ -22,7 +22,6 @@ from pgmest.schema.casting import extremes, holding, levels_of
 from pgmest.schema.categorical import Boolean
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.frame_types import ENGINE, NUMBER, TEXT, ColumnType, FrameTypes, types_of
-from pgmest.schema.grid import Integer, Real
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.readings import real_of, whole_of
 
@@ -109,8 +108,8 @@ def _pandas(name: str) -> Iterator[str]:
 def _polars(column: SchemaColumn, name: str) -> Iterator[str]:
     if NARROW.fullmatch(name.lower()) or name == "Time":
         yield name
-    elif name.startswith("Decimal") and (places := _places(column)) is not None:
-        yield f"Decimal(precision=38, scale={places})"
+    elif name.startswith("Decimal") and column.decimals is not None:
+        yield f"Decimal(precision=38, scale={column.decimals})"
     elif zoned := re.fullmatch(r"Datetime\(time_unit='\w+', time_zone='(.+)'\)", name):
         yield f"Datetime(time_unit='us', time_zone='{zoned[1]}')"
     if NARROW.fullmatch(name.lower()) or WIDE.fullmatch(name.lower()) or name.startswith("Decimal"):
@@ -124,8 +123,8 @@ def _arrow(column: SchemaColumn, name: str) -> Iterator[str]:
         yield f"dictionary<values={values}, indices=int32, ordered={dictionary[2]}>"
     elif NARROW.fullmatch(name):
         yield name
-    elif name.startswith("decimal") and (places := _places(column)) is not None:
-        yield f"decimal128(38, {places})"
+    elif name.startswith("decimal") and column.decimals is not None:
+        yield f"decimal128(38, {column.decimals})"
     elif zoned := re.fullmatch(r"timestamp\[\w+, tz=(.+)\]", name):
         yield f"timestamp[us, tz={zoned[1]}]"
     elif name.startswith("time") and not name.startswith("timestamp"):
@@ -149,8 +148,3 @@ def _whole(column: SchemaColumn) -> bool:
         return True
     read = [whole_of(text) for text in levels_of(column) or ()]
     return all(number is not None and number[1] for number in read)
-
-
-def _places(column: SchemaColumn) -> int | None:
-    """Return the decimal places of numbers by the schema; None if it does not fix them."""
-    return 0 if isinstance(column, Integer) else column.decimals if isinstance(column, Real) else None

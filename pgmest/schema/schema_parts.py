@@ -8,11 +8,11 @@ from pgmest.data.table_file import OPTIONS, TableFile
 from pgmest.errors import ArgumentError
 from pgmest.schema.bought import BoughtColumn, bought_column
 from pgmest.schema.column import SchemaColumn, domain_of
-from pgmest.schema.column_types import column_of
 from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.frame_types import FrameTypes
 from pgmest.schema.hierarchies import with_hierarchies
 from pgmest.schema.invariants import read_invariants
+from pgmest.schema.kinds import column_of
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.unit import Unit
 from pgmest.schema.weight import Weight

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.orders import decimals_text, known_number
+from pgmest.schema.orders import decimals_text, known_number, type_name
 from pgmest.schema.writing import off_markers
 
 LARGEST = 4e18
@@ -99,8 +99,8 @@ def _parts(
         node.fail(f"needs two parts or more, such as [a, b], not {len(names)}.")
     for name in (total, *names):
         column = known_number(node, name, columns)
-        if not isinstance(column, Integer | Real):
-            node.fail(f"names '{name}' of type {type(column).__name__.lower()}, but only numbers have a sum.")
+        if not column.numeric:
+            node.fail(f"names '{name}' of type {type_name(column)}, but only numbers have a sum.")
     for name in names:
         if name == total:
             node.fail(f"names '{name}' as a part of itself. Leave it out of its parts.")
@@ -146,7 +146,7 @@ def _sum(
             f"its parts, min: {_shown(total, low)} and max: {_shown(total, high)}."
         )
     least, most = max(low, least), min(high, most)
-    if isinstance(total, Real) and total.decimals is None:
+    if total.decimals is None:
         least, most = least + ROUNDING * size, most - ROUNDING * size
     return Sum(total, parts, leaves, least, most)
 
@@ -154,7 +154,7 @@ def _sum(
 def _check_alike(node: SchemaNode, total: Grid, part: Grid) -> None:
     if total.kind != part.kind:
         node.fail(f"adds '{part.name}' of type {part.kind} up to '{total.name}' of type {total.kind}: give them one.")
-    if isinstance(total, Real) and isinstance(part, Real) and total.decimals != part.decimals:
+    if total.decimals != part.decimals:
         node.fail(
             f"adds '{part.name}' with {decimals_text(part)} up to '{total.name}' with {decimals_text(total)}: give "
             "them the same decimals."

@@ -12,14 +12,11 @@ import numpy as np
 
 from pgmest.data.values import Values
 from pgmest.errors import SchemaError
-from pgmest.schema.casting import extremes
 from pgmest.schema.categorical import Categorical
-from pgmest.schema.clock import Duration, Steps, Time
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.date import Date
 from pgmest.schema.frame_types import ColumnType, types_of
+from pgmest.schema.grid import Grid
 from pgmest.schema.readings import day_of, real_of, text_of
-from pgmest.schema.writing import as_written
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -92,14 +89,15 @@ def form_of(kind: ColumnType) -> str | None:
 
 def _tried(column: SchemaColumn, form: str) -> list[Any]:
     """Return values of a form among which is one that the column foresees, if there is any."""
-    if form == "unread" or (form == "duration" and not isinstance(column, Duration)):
+    if form in ("unread", "boolean"):
+        return [True, False] if form == "boolean" else []
+    if isinstance(column, Grid):
+        tried = column.notation.tried(np.array(column.starts[:MOST_TRIED]), form)
+        if tried is not None:
+            return tried
+    if form == "duration":
         return []
-    if form == "boolean":
-        return [True, False]
-    if isinstance(column, Steps):
-        return _tried_steps(column, form)
-    values, missing = extremes(column)
-    values = values[~missing][:MOST_TRIED]
+    values = column.extremes()[:MOST_TRIED]
     if form == "day" and values.dtype.kind == "M":
         return list(values)
     texts = _texts(column, values)
@@ -111,23 +109,12 @@ def _tried(column: SchemaColumn, form: str) -> list[Any]:
     return wholes if form == "integer" else [number for number in numbers if np.isfinite(number)]
 
 
-def _tried_steps(column: Steps, form: str) -> list[Any]:
-    """Return dates with the times of a column of times of day, or numbers of units of one of durations."""
-    numbers = [int(start) for start in column.starts[:MOST_TRIED]]
-    if isinstance(column, Time):
-        return [np.datetime64(number * column.step, "s") for number in numbers] if form == "day" else []
-    if form == "duration":
-        return [np.timedelta64(number * column.step, "s") for number in numbers]
-    return numbers if form in ("integer", "real") else []
-
-
 def _texts(column: SchemaColumn, values: np.ndarray) -> list[str]:
     """Return the texts of values as the schema reads them, those of whole numbers within real bounds included."""
     if isinstance(column, Categorical):
         return [*column.known_texts][:MOST_TRIED]
-    if isinstance(column, Date):
-        day_texts, _ = as_written(column, "", values, np.zeros(len(values), dtype=bool))
-        return [text_of(text) or "" for text in day_texts]
+    if values.dtype.kind in "MO":
+        return [text_of(text) or "" for text in column.texts(values)]
     return [text_of(number) or "" for value in values.tolist() for number in (value, float(np.floor(value)))]
 
 

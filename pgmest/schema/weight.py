@@ -21,7 +21,8 @@ from pgmest.errors import percent_text, plural
 from pgmest.schema.encoding import read_in_engine
 from pgmest.schema.engine import EngineColumn
 from pgmest.schema.engine_frames import within_limits
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
+from pgmest.schema.kinds import KINDS
 from pgmest.schema.notation import SchemaNode, node_of
 from pgmest.surveys.weighted import WeightAttribute
 
@@ -70,14 +71,14 @@ class Weight:
             fields["bins"].fail(f"must be at most {MOST_BINS:,}, not {bins:,}.")
         described: dict[str, Any] = {"min": 0, "max": most, "bins": bins, "points": [0]}
         decimals = fields["decimals"].integer(0) if "decimals" in fields else None
+        kind = "integer" if decimals == 0 else "real"
         if decimals == 0:
             if most % 1:
                 fields["max"].fail(f"must be a whole number, as weights without decimals are, not {most:g}.")
             described |= {"max": int(most), "bins": min(bins, int(most))}
-            column: Grid = Integer.from_node(name, node_of({"type": "integer", **described}, node.source))
-        else:
-            kept = {} if decimals is None else {"decimals": decimals}
-            column = Real.from_node(name, node_of({"type": "real", **described, **kept}, node.source))
+        elif decimals is not None:
+            described["decimals"] = decimals
+        column = Grid.from_node(name, node_of({"type": kind, **described}, node.source), KINDS[kind])
         return cls(replace(column, place=node.place))
 
     @property

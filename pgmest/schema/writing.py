@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.data.dates import DAY
 from pgmest.data.table_file import TableFile
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, excerpt
 from pgmest.schema.categorical import Categorical
-from pgmest.schema.clock import Duration
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.date import Date
-from pgmest.schema.grid import Grid, Integer, Real
-from pgmest.schema.numerals import Writing
-from pgmest.schema.periods import date_text
+from pgmest.schema.grid import Grid
 from pgmest.schema.readings import could_be_written, text_of
 
 if TYPE_CHECKING:
@@ -37,14 +32,7 @@ def as_written(
         values: the values, shape (records,).
         missing: the records without a value, shape (records,).
     """
-    if isinstance(column, Date) and column.format is not None:
-        values = date_texts(values, column.format)
-    elif isinstance(column, Duration):
-        values = duration_texts(values, column.format)
-    elif isinstance(column, Integer | Real) and column.writing != Writing():
-        values = _objects(number_text(value, column.writing) for value in values.tolist())
-    elif values.dtype.kind == "b" and column.markers & {"True", "False"}:
-        values = np.array(["false", "true"], dtype=object)[values.astype(np.int8)]
+    values = column.texts(values)
     if not gap or not column.missing:
         return values, missing
     texts = values if values.dtype.kind == "O" else _objects(_usual_text(value) for value in values)
@@ -57,55 +45,6 @@ def gap_text(schema: Schema, column: SchemaColumn) -> str:
     listed = described.get("missing")
     texts = [text_of(marker) or "" for marker in listed if marker is not None] if isinstance(listed, list) else []
     return next((text for text in texts if text in column.markers), "")
-
-
-def number_text(number: float, writing: Writing) -> str:
-    """Return a number in a notation; the text is read back as the same number.
-
-    >>> number_text(908.94, Writing(("€", "."), ",")), number_text(1e-7, Writing(("e",)))
-    ('908,94', '0.0000001')
-    >>> number_text(-1234.5, Writing(("$", ","), written="${,}"))
-    '$-1,234.5'
-    """
-    text = repr(number)
-    if "e" in text and (writing.written != "{}" or any("e" in ignored.lower() for ignored in writing.ignore)):
-        text = np.format_float_positional(number, trim="0")
-    return writing.text(text)
-
-
-def date_texts(dates: np.ndarray, form: str) -> np.ndarray:
-    """Return dates as texts in a format (`periods.date_text`).
-
-    >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
-    ['01.02.0912']
-    """
-    distinct, positions = np.unique(dates, return_inverse=True)
-    return _objects(date_text(date, form) for date in distinct.astype(object))[positions.reshape(-1)]
-
-
-def duration_texts(lengths: np.ndarray, form: str | None = None) -> np.ndarray:
-    """Return durations in a format; by default as texts that all libraries read, with days and the time of the last.
-
-    >>> duration_texts(np.array([93_600, -3600], dtype="m8[s]")).tolist()
-    ['1 days 02:00:00', '-1 days +23:00:00']
-    >>> duration_texts(np.array([93_600, -3600], dtype="m8[s]"), "%-H:%M").tolist()
-    ['26:00', '-1:00']
-    """
-    distinct, positions = np.unique(lengths.astype("m8[s]").astype(np.int64), return_inverse=True)
-    texts = []
-    if form is not None:
-        return _objects(_clock_text(seconds, form) for seconds in distinct.tolist())[positions.reshape(-1)]
-    for days, seconds in zip(*(part.tolist() for part in np.divmod(distinct, DAY)), strict=True):
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        texts.append(f"{days} days {'+' if days < 0 else ''}{clock}")
-    return _objects(texts)[positions.reshape(-1)]
-
-
-def _clock_text(seconds: int, form: str) -> str:
-    """Return a duration in one of `clock.LENGTHS`."""
-    minutes, rest = divmod(abs(seconds), 60)
-    hours = str(minutes // 60) if "%-H" in form else f"{minutes // 60:02}"
-    return f"{'-' if seconds < 0 else ''}{hours}:{minutes % 60:02}{f':{rest:02}' if '%S' in form else ''}"
 
 
 def off_markers(column: Grid, first: np.ndarray, last: np.ndarray, units: np.ndarray) -> np.ndarray:
@@ -177,10 +116,8 @@ def _texts(schema: Schema) -> Iterator[tuple[str, str]]:
     for column in schema.described:
         if isinstance(column, Categorical):
             yield from ((f"the value of '{column.name}'", label) for label in column.labels())
-        if isinstance(column, Date) and column.format is not None:
-            yield f"the format of '{column.name}'", column.format
-        if isinstance(column, Integer | Real):
-            yield f"how numbers of '{column.name}' are written,", column.writing.written
+        if isinstance(column, Grid):
+            yield f"the format of '{column.name}'", column.notation.template
         yield f"the missing value of '{column.name}'", gap_text(schema, column)
 
 

@@ -18,7 +18,7 @@ from pgmest.mechanisms.linked.questions import full_name
 from pgmest.models.intervals import check_level
 from pgmest.queries.levels import named_levels
 from pgmest.schema.given import read_given
-from pgmest.schema.grid import Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.synthesizer.how_many import HowMany
@@ -315,7 +315,7 @@ class WholeUnits:
         Missing values are NaN. Columns of other kinds have no numbers.
         """
         (column,) = (one for one in self.schema.parts[self.linked.root].schema.columns if one.name == name)
-        if not isinstance(column, Integer | Real):
+        if not isinstance(column, Grid) or not column.numeric:
             return None, (-np.inf, np.inf)
         first, last = (np.asarray(column.from_units(end), dtype=np.float64) for end in column.points)
         middles = np.append((first + last) / 2, np.nan)

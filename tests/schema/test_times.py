@@ -222,8 +222,9 @@ def test_a_time_has_the_code_of_its_step(times, data):
     codes = schema.encode(pd.DataFrame({"c": times})).codes[:, 0]
     low, high = datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 2, 11, 30)
     for time, code in zip(times, codes, strict=True):
-        number = (min(max(time, low), high) - datetime.datetime(1970, 1, 1)).total_seconds() // grid(schema).step
-        assert grid(schema).starts[code] <= number <= grid(schema)._last(code)
+        seconds = (min(max(time, low), high) - datetime.datetime(1970, 1, 1)).total_seconds()
+        number = seconds // grid(schema).notation.step
+        assert grid(schema).starts[code] <= number <= grid(schema).points[1][code]
     texts = pd.DataFrame({"c": [str(time) for time in times]})
     assert (schema.encode(texts).codes[:, 0] == codes).all()
     decoded = schema.decode(schema.encode(texts), seed=0)["c"]

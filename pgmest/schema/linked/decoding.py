@@ -14,7 +14,7 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode as decode_table
 from pgmest.schema.decoding import library_and_schema
 from pgmest.schema.frame_types import TEXT, FrameTypes
-from pgmest.schema.grid import Integer
+from pgmest.schema.kinds import whole_column
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.linked.older_draws import draw_older
 from pgmest.schema.linked.ordered_draws import draw_in_order
@@ -155,7 +155,7 @@ def key_column(library: str, types: FrameTypes | None, name: str, numbers: np.nd
     if kind is not None and kind.name == TEXT:
         values = np.array([*map(str, values.tolist()), None], dtype=object)[:-1]
     elif kind is not None and (bits := re.fullmatch(r"[Uu]?[Ii]nt(8|16|32|64)", kind.name)):
-        whole = Integer(name, False, frozenset(), "clip", "", (1.0,), 2.0**62)
+        whole = whole_column(name, (1,), 2**62)
         if values.max(initial=0) < 2 ** (int(bits[1]) - 1):
             _, make = next(LIBRARIES[library].forms(whole, kind))
             return make(values, np.zeros(len(values), dtype=bool))

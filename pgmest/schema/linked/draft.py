@@ -11,7 +11,6 @@ from pgmest._base.printable import on_one_line
 from pgmest.data.linked import tree_order
 from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, listed, percent_text
-from pgmest.schema.date import Date
 from pgmest.schema.draft import DRAFT_OF_TABLES, HEADER, PRIVATE_MARK, DraftParts, drafted, located
 from pgmest.schema.keyed_hash import place_within
 from pgmest.schema.linked.draft_rules import Side, counts_in, following_in, impossible_in, older_in, orders_with_parent
@@ -142,7 +141,7 @@ def _at_most(join: Join) -> Iterator[str]:
 def _order(join: Join, computed: Mapping[str, str], parts: DraftParts) -> Iterator[str]:
     """Yield a proposal to order the rows of one parent row, by their number or by a date, as comments."""
     numbers = [column for column, form in computed.items() if "sequence" in form]
-    dates = [column.name for column in parts.described if isinstance(column, Date)]
+    dates = [column.name for column in parts.described if column.kind.startswith("date")]
     if join.sizes.max(initial=0) > 1 and (by := [*numbers, *dates]):
         yield f"# If the order of the rows of one row of {on_one_line(join.parent)} matters, uncomment this:"
         yield f"# order: {quoted(by[0])}"

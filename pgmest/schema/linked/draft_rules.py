@@ -16,7 +16,7 @@ from pgmest.data.values import Values
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.draft import label_of, numbers_of
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
 from pgmest.schema.linked.joins import Join
 from pgmest.schema.notation import quoted
 from pgmest.schema.numerals import real_numbers
@@ -67,7 +67,7 @@ def older_in(join: Join, side: Side) -> Iterator[str]:
     """Yield rules that rows of a value have greater numbers than rows of another value of the same parent."""
     found = []
     parents = len(join.sizes)
-    grids = [column for column in side.columns if isinstance(column, Integer | Real)]
+    grids = [column for column in side.columns if isinstance(column, Grid) and column.numeric]
     numbers = {column.name: numbers_of(column, side.values[column.name]) for column in grids}
     for (column, codes), (name, values) in itertools.product(_lists(side), numbers.items()):
         labels = column.labels()
@@ -117,7 +117,7 @@ def orders_with_parent(join: Join, side: Side, above: Side) -> Iterator[str]:
     kinds: dict[str, dict[str, np.ndarray]] = {}
     for (columns, values, _), rows, start in ((above, join.parent_rows[held], f"{join.parent}."), (side, held, "")):
         for column in columns:
-            if isinstance(column, Grid) and not isinstance(column, Integer | Real):
+            if isinstance(column, Grid) and not column.numeric:
                 numbers = numbers_of(column, values[column.name])[rows]
                 kinds.setdefault(column.kind, {})[start + column.name] = numbers
     for alike in kinds.values():
@@ -170,7 +170,7 @@ def _amounts(side: Side) -> dict[str, np.ndarray]:
     """Return the numbers of the rows in columns of numbers, listed numbers and truth values; NaN for none."""
     found = {}
     for column in side.columns:
-        if isinstance(column, Integer | Real):
+        if isinstance(column, Grid) and column.numeric:
             found[column.name] = numbers_of(column, side.values[column.name])
     for column, codes in _lists(side):
         if isinstance(column, Boolean):

@@ -14,7 +14,8 @@ from pgmest.data.linked_rules import Rule
 from pgmest.errors import ArgumentError, SchemaError, listed
 from pgmest.privacy.linked_unit import LinkedUnit
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.grid import Integer
+from pgmest.schema.grid import Grid
+from pgmest.schema.kinds import whole_column
 from pgmest.schema.linked.orders_above import OrderAbove
 from pgmest.schema.linked.within import counted
 from pgmest.schema.notation import SchemaNode
@@ -160,7 +161,7 @@ class LinkedSchema(Schema):
         """Return the names of the tables whose rows hang on those of `name`."""
         return tuple(part.name for part in self.parts.values() if part.parent == name)
 
-    def computed(self, name: str) -> dict[str, Integer]:
+    def computed(self, name: str) -> dict[str, Grid]:
         """Return the columns of a table that count the rows of others, or number its own, as whole numbers."""
         part, found = self.parts[name], {}
         for column, of in part.computed.items():
@@ -199,7 +200,7 @@ class LinkedSchema(Schema):
         found, described = {}, dict(self.description["tables"])
         for name, one in self.given(table).items():
             part = self.parts[name]
-            keys = tuple(Integer(key, False, frozenset(), "clip", part.place, (1.0,), 10**9) for key in part.keys)
+            keys = tuple(whole_column(key, (1,), 10**9, part.place) for key in part.keys)
             seen = replace(part.schema, described=(*keys, *self.computed(name).values(), *part.schema.described))
             types = public_types(one, seen, tuple(part.keys))
             schema = replace(part.schema, frame=types, description={**part.schema.description, "frame": types.plain()})

@@ -21,7 +21,8 @@ from pgmest.data.linked_rules import AtLeast, AtMost, CountRule, Exactly, Imposs
 from pgmest.errors import PgmestError, listed
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.constraints import codes_named
-from pgmest.schema.grid import Grid, Integer, Real
+from pgmest.schema.grid import Grid
+from pgmest.schema.kinds import whole_column
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.schema import Schema
 
@@ -138,9 +139,9 @@ def _impossible(node: SchemaNode, places: Places, text: str) -> Impossible:
     return Impossible(places.table, attribute, codes, tuple(beside), tuple(found["parent"]), sizes, text=text)
 
 
-def counted(name: str, most: int, place: str) -> Integer:
+def counted(name: str, most: int, place: str) -> Grid:
     """Return a column that counts rows, or numbers them, as whole numbers."""
-    return Integer(name, False, frozenset({""}), "clip", place, tuple(map(float, range(most + 1))), most)
+    return whole_column(name, range(most + 1), most, place)
 
 
 def _older(node: SchemaNode, table: str, schema: Schema, text: str) -> Older:
@@ -180,7 +181,7 @@ def _numbers(node: SchemaNode, schema: Schema) -> Grid:
     """Return the column of numbers that a rule compares."""
     name = node.text()
     column = _column(node, name, schema)
-    if not isinstance(column, Integer | Real):
+    if not isinstance(column, Grid) or not column.numeric:
         node.fail(f"must name a column of type integer or real, but '{name}' is none.")
     if schema.order.before.get(name):
         node.fail(f"names '{name}', which comes after other columns in an order: its values are drawn with theirs.")
