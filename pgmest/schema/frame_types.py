@@ -8,6 +8,7 @@ the values is not kept (`pgmest.schema.public_types`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,30 @@ ENGINE = "engine"
 
 NUMBER, TEXT = "number", "text"
 """The types of a category's levels that are numbers, and of keys that are texts, in each library."""
+
+
+FORMS = {
+    "int": r"u?int\d+",
+    "float16": "float16|halffloat",
+    "float32": "float(32)?",
+    "float64": "float64|double",
+    "bool": "bool(ean)?",
+    "decimal": "decimal.*",
+    "duration": "(duration|timedelta).*",
+    "clock": r"time(32|64)?(\[.*)?",
+    "day": "(date|timestamp).*",
+    "category": "category|categorical|enum|dictionary.*",
+}
+"""The forms of values, and the names of the types that have each, in small letters; all other types are of texts."""
+
+
+def form_of(name: str) -> str:
+    """Return the form of the values of a type of pandas, polars, pyarrow or an engine, by its name.
+
+    >>> form_of("UInt8"), form_of("timestamp[us, tz=UTC]"), form_of("large_string")
+    ('int', 'day', 'text')
+    """
+    return next((form for form, names in FORMS.items() if re.fullmatch(names, name.lower())), "text")
 
 
 @dataclass(frozen=True)

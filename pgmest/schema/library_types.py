@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmest.schema.categorical import Boolean
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.frame_types import NUMBER, ColumnType
+from pgmest.schema.frame_types import NUMBER, ColumnType, form_of
 from pgmest.schema.grid import Grid
 from pgmest.schema.readings import real_of, whole_of
 
@@ -80,28 +80,29 @@ class Pandas:
         return made
 
     def forms(self, column: SchemaColumn, kind: ColumnType) -> Iterator[Form]:
-        name = kind.name
+        name, form = kind.name, form_of(kind.name)
         if name == "category":
-            yield "category", self._category(column, kind)
+            yield form, self._category(column, kind)
         elif name.startswith("arrow["):
-            for form, make in Arrow().forms(column, ColumnType(name[6:-1])):
-                yield form, self._arrow(make)
+            for inner, make in Arrow().forms(column, ColumnType(name[6:-1])):
+                yield inner, self._arrow(make)
         elif (times := re.fullmatch(r"datetime64\[(s|ms|us|ns)(?:, (.+))?\]", name)) and _known_zone(times[2]):
-            yield "day", self._times(times[1], times[2])
-            yield "day", self._times("s", times[2])
-        elif name.startswith("timedelta64["):
-            yield "duration", self._of(name)
-        elif name == "bool" or name in NULLABLE.values() or name in NULLABLE:
-            form = "bool" if name in ("bool", "boolean") else "int"
+            yield form, self._times(times[1], times[2])
+            yield form, self._times("s", times[2])
+        elif form in ("int", "bool"):
             yield form, self._of(NULLABLE.get(name, name) if column.missing else name)
-        elif name.lower() in ("float16", "float32", "float64"):
-            yield name.lower(), self._of(name)
-        elif name in ("str", "string[python]", "string[pyarrow]") or (name == "object" and _holds_texts(column)):
-            yield "text", self._of(name)
+        elif (
+            form.startswith(("float", "duration"))
+            or name in ("str", "string[python]", "string[pyarrow]")
+            or (name == "object" and _holds_texts(column))
+        ):
+            yield form, self._of(name)
 
     def _of(self, name: str) -> Callable[[np.ndarray, np.ndarray], Any]:
         def made(values: np.ndarray, missing: np.ndarray) -> Any:
             series = self._pd.Series(values).astype(name)
+            if values.dtype.kind == "i" and not (series == values).all():  # NumPy takes 257 for 1
+                raise ValueError(name)
             return series.mask(missing) if missing.any() else series
 
         return made
@@ -149,25 +150,19 @@ class Polars:
         return made
 
     def forms(self, column: SchemaColumn, kind: ColumnType) -> Iterator[Form]:
-        pl = self._pl
+        form, dtype = form_of(kind.name), _polars_type(self._pl, kind.name)
         if kind.name in ("Categorical", "Enum"):
-            yield "category", self._category(kind)
+            yield form, self._category(kind)
+        elif dtype is None:
             return
-        dtype = _polars_type(pl, kind.name)
-        if dtype is None:
-            return
-        if dtype.is_integer() or dtype.is_float() or dtype in (pl.Boolean, pl.String, pl.Date):
-            form = {pl.Float32: "float32", pl.Boolean: "bool", pl.String: "text", pl.Date: "day"}.get(dtype)
-            form = form or ("int" if dtype.is_integer() else "float64")
-            yield form, lambda values, missing: self._without(pl.Series(values), missing).cast(dtype)
-        elif dtype == pl.Datetime:
-            yield "day", self._times(dtype)
-        elif dtype == pl.Duration:
-            yield "duration", lambda values, missing: self._without(pl.Series(values), missing).cast(dtype)
-        elif dtype == pl.Time:
-            yield "clock", lambda seconds, missing: self._without(pl.Series(seconds * 10**9).cast(dtype), missing)
-        elif dtype == pl.Decimal:
-            yield "decimal", lambda values, missing: self._without(pl.Series(values.tolist(), dtype=dtype), missing)
+        elif dtype == self._pl.Datetime:
+            yield form, self._times(dtype)
+        elif form == "clock":
+            yield form, lambda clocks, gaps: self._without(self._pl.Series(clocks * 10**9).cast(dtype), gaps)
+        elif form == "decimal":
+            yield form, lambda values, gaps: self._without(self._pl.Series(values.tolist(), dtype=dtype), gaps)
+        else:
+            yield form, lambda values, gaps: self._without(self._pl.Series(values), gaps).cast(dtype)
 
     def _without(self, series: Any, missing: np.ndarray) -> Any:
         """Return a series with null in the missing records."""
@@ -190,8 +185,8 @@ class Polars:
 
     def _category(self, kind: ColumnType) -> Callable[..., Any]:
         def made(places: np.ndarray, missing: np.ndarray, labels: list[str]) -> Any:
-            texts = self._pl.Series(np.array([*labels, None], dtype=object)[np.where(missing, len(labels), places)])
-            texts = texts.cast(self._pl.String)
+            texts = np.array([*labels, None], dtype=object)[np.where(missing, len(labels), places)]
+            texts = self._pl.Series(texts.tolist(), dtype=self._pl.String)
             return texts.cast(self._pl.Enum(labels) if kind.name == "Enum" else self._pl.Categorical)
 
         return made
@@ -218,23 +213,15 @@ class Arrow:
 
     def forms(self, column: SchemaColumn, kind: ColumnType) -> Iterator[Form]:
         pa, dtype = self._pa, arrow_type(kind.name)
-        if dtype is None:
-            return
-        if pa.types.is_dictionary(dtype):
-            yield "category", self._category(column, dtype)
-            return
-        forms = {"halffloat": "float16", "float": "float32", "double": "float64", "bool": "bool"}
-        form = forms.get(str(dtype)) or ("int" if pa.types.is_integer(dtype) else "")
-        form = form or ("decimal" if pa.types.is_decimal(dtype) else "")
-        form = form or ("duration" if pa.types.is_duration(dtype) else "clock" if pa.types.is_time(dtype) else "")
-        form = form or ("day" if pa.types.is_temporal(dtype) else "text")
-        if form == "clock":
-            seconds = pa.time32("s")
-            yield form, lambda values, missing: pa.array(values.astype(np.int32), seconds, mask=missing).cast(dtype)
-        elif form == "day" and getattr(dtype, "tz", None) is not None:
+        form = form_of(str(dtype))
+        if form == "category":
+            yield form, self._category(column, dtype)
+        elif form == "clock":
+            yield form, lambda clocks, gaps: pa.array(clocks.astype(np.int32), pa.time32("s"), mask=gaps).cast(dtype)
+        elif getattr(dtype, "tz", None) is not None:
             yield form, self._times(dtype)
-        else:
-            yield form, lambda values, missing: pa.array(values, mask=missing).cast(dtype)
+        elif dtype is not None:
+            yield form, lambda values, gaps: pa.array(values, mask=gaps).cast(dtype)
 
     def _times(self, dtype: Any) -> Callable[[np.ndarray, np.ndarray], Any]:
         def made(days: np.ndarray, missing: np.ndarray) -> Any:

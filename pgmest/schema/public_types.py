@@ -21,12 +21,33 @@ import numpy as np
 from pgmest.schema.casting import extremes, holding, levels_of
 from pgmest.schema.categorical import Boolean
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.frame_types import ENGINE, NUMBER, TEXT, ColumnType, FrameTypes, types_of
+from pgmest.schema.frame_types import ENGINE, NUMBER, TEXT, ColumnType, FrameTypes, form_of, types_of
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.readings import real_of, whole_of
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
+
+NAMES = {
+    "pandas": {"wide": "int64 float64", "zone": "datetime64[us, {}]"},
+    "nullable": {"wide": "Int64 Float64", "zone": "datetime64[us, {}]"},
+    "polars": {
+        "wide": "Int64 Float64",
+        "zone": "Datetime(time_unit='us', time_zone='{}')",
+        "decimal": "Decimal(precision=38, scale={})",
+        "clock": "Time",
+    },
+    "pyarrow": {
+        "wide": "int64 double",
+        "zone": "timestamp[us, tz={}]",
+        "decimal": "decimal128(38, {})",
+        "clock": "time64[us]",
+    },
+}
+"""The types of a release by library: numbers of 64 bits, times with a zone, and others by their form."""
+
+ZONED = re.compile(r"(?:datetime64\[\w+, |Datetime\(time_unit='\w+', time_zone='|timestamp\[\w+, tz=)(.+?)'?[\])]")
+"""The types of times with a zone."""
 
 TEXT_TYPES = ("object", "str", "string[python]", "string[pyarrow]", "String", "string", "large_string", "string_view")
 """The types of texts of pandas, polars and pyarrow."""
@@ -79,58 +100,33 @@ def _type(made: Any) -> Any:
 
 def _declared(library: str, column: SchemaColumn, kind: ColumnType) -> Iterator[ColumnType]:
     """Yield the types that were declared by a private type, the best first."""
-    name = kind.name
-    if name in ("category", "Categorical", "Enum"):
-        yield ColumnType(name, kind.ordered, _of(column, kind.of))
-    elif library == "polars":
-        yield from map(ColumnType, _polars(column, name))
-    elif library == "pyarrow":
-        yield from map(ColumnType, _arrow(column, name))
-    elif name.startswith("arrow["):
-        yield from (ColumnType(f"arrow[{inner}]") for inner in _arrow(column, name[6:-1]))
+    if kind.name in ("category", "Categorical", "Enum"):
+        yield ColumnType(kind.name, kind.ordered, _of(column, kind.of))
+    elif kind.name.startswith("arrow["):
+        yield from (ColumnType(f"arrow[{inner}]") for inner in _names("pyarrow", column, kind.name[6:-1]))
         yield ColumnType(f"arrow[{_type(LIBRARIES['pyarrow'].plain(column)(*extremes(column)))}]")
     else:
-        yield from map(ColumnType, _pandas(name))
+        yield from map(ColumnType, _names(library, column, kind.name))
 
 
-def _pandas(name: str) -> Iterator[str]:
-    nullable = name[0].isupper()
-    if NARROW.fullmatch(name.lower()) and (nullable or name.startswith("float")):
-        yield name
-    if NARROW.fullmatch(name.lower()) or WIDE.fullmatch(name.lower()):
-        yield from ("Int64", "Float64") if nullable else ("int64", "float64")
-    elif name == "boolean" or name.startswith("string["):
-        yield name
-    elif zoned := re.fullmatch(r"datetime64\[\w+, (.+)\]", name):
-        yield f"datetime64[us, {zoned[1]}]"
-
-
-def _polars(column: SchemaColumn, name: str) -> Iterator[str]:
-    if NARROW.fullmatch(name.lower()) or name == "Time":
-        yield name
-    elif name.startswith("Decimal") and column.decimals is not None:
-        yield f"Decimal(precision=38, scale={column.decimals})"
-    elif zoned := re.fullmatch(r"Datetime\(time_unit='\w+', time_zone='(.+)'\)", name):
-        yield f"Datetime(time_unit='us', time_zone='{zoned[1]}')"
-    if NARROW.fullmatch(name.lower()) or WIDE.fullmatch(name.lower()) or name.startswith("Decimal"):
-        yield from ("Int64", "Float64")
-
-
-def _arrow(column: SchemaColumn, name: str) -> Iterator[str]:
+def _names(library: str, column: SchemaColumn, name: str) -> Iterator[str]:
+    """Yield the names of the types that a type of a library declares."""
+    form, names = form_of(name), NAMES["nullable" if library == "pandas" and name[0].isupper() else library]
+    narrow = NARROW.fullmatch(name.lower())
     if dictionary := re.fullmatch(r"dictionary<values=(.+), indices=\w+, ordered=(\d)>", name):
         of = _of(column, dictionary[1])
         values = "int64" if of == NUMBER and _whole(column) else {"bool": "bool", NUMBER: "double"}.get(of, "string")
         yield f"dictionary<values={values}, indices=int32, ordered={dictionary[2]}>"
-    elif NARROW.fullmatch(name):
+    elif zoned := ZONED.fullmatch(name):
+        yield names["zone"].format(zoned[1])
+    elif form in names and (form != "decimal" or column.decimals is not None):
+        yield names[form].format(column.decimals)
+    elif (narrow and (form != "int" or names is not NAMES["pandas"])) or (
+        library == "pandas" and (name == "boolean" or name.startswith("string["))
+    ):
         yield name
-    elif name.startswith("decimal") and column.decimals is not None:
-        yield f"decimal128(38, {column.decimals})"
-    elif zoned := re.fullmatch(r"timestamp\[\w+, tz=(.+)\]", name):
-        yield f"timestamp[us, tz={zoned[1]}]"
-    elif name.startswith("time") and not name.startswith("timestamp"):
-        yield "time64[us]"
-    if NARROW.fullmatch(name) or WIDE.fullmatch(name) or name.startswith("decimal"):
-        yield from ("int64", "double")
+    if narrow or WIDE.fullmatch(name.lower()) or form in names:
+        yield from names["wide"].split() if form != "clock" else ()
 
 
 def _of(column: SchemaColumn, name: str) -> str:

@@ -14,7 +14,7 @@ from pgmest.data.values import Values
 from pgmest.errors import SchemaError
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.frame_types import ColumnType, types_of
+from pgmest.schema.frame_types import ColumnType, form_of, types_of
 from pgmest.schema.grid import Grid
 from pgmest.schema.readings import day_of, real_of, text_of
 
@@ -52,7 +52,7 @@ def check_types(schema: Schema, table: Any) -> None:
     _, types = types_of(table, schema)
     for column in schema.described:
         kind = types.get(column.name)
-        form = None if kind is None else form_of(kind)
+        form = None if kind is None else held(kind)
         if form is not None and not can_be(column, form):
             raise SchemaError(
                 f"column '{column.name}' of the table holds {SHOWN[form]} (its type is {_shown(kind)}), but values are "
@@ -70,21 +70,16 @@ def can_be(column: SchemaColumn, form: str) -> bool:
     return bool((~found.outside & ~found.unreadable).any())
 
 
-def form_of(kind: ColumnType) -> str | None:
-    """Return the form of the values of a type, a key of `SHOWN`, or None if it varies."""
+def held(kind: ColumnType) -> str | None:
+    """Return what values of a type are, a key of `SHOWN`, or None if it varies."""
     name = (kind.of or "text" if kind.name in ("category", "Enum", "Categorical") else kind.name).lower()
-    name = name.removeprefix("arrow[").removeprefix("dictionary<values=")
-    if name.startswith(("int64", "uint64", "int128", "float", "double", "halffloat", "decimal")):
-        return "real"  # libraries choose between whole and other numbers of 64 bits by the values
-    if name.startswith(("int", "uint")) and not name.startswith("interval"):
-        return "integer"
-    if name.startswith("bool"):
-        return "boolean"
-    if name.startswith(("date", "timestamp")):
-        return "day"
-    if name.startswith(("duration", "timedelta")):
-        return "duration"
-    return "unread" if name.startswith(UNREAD) else None
+    name = name.removeprefix("arrow[").removeprefix("dictionary<values=").partition(",")[0].removesuffix("]")
+    if name.startswith(UNREAD):
+        return "unread"
+    form = form_of(name)
+    if form == "int":  # libraries choose between whole and other numbers of 64 bits by the values
+        return "real" if name.endswith(("64", "128")) else "integer"
+    return {"bool": "boolean", "day": "day", "duration": "duration", "text": None, "clock": None}.get(form, "real")
 
 
 def _tried(column: SchemaColumn, form: str) -> list[Any]:

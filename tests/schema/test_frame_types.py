@@ -211,6 +211,24 @@ def test_codes_survive_in_any_type_that_a_file_claims(case, kind, library):
     assert schema.encode(typed.decode(data, seed=0, like=library)) == data
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "Int8", "UInt16"])
+def test_numbers_too_large_for_a_type_do_not_wrap_around_in_it(kind):
+    """257 would be 1 in eight bits, and -1 would be 65,535 in sixteen without a sign: both in the bin of the value."""
+    low, high = (-1, 65_535) if kind == "UInt16" else (0, 257)
+    described = {"columns": {"n": {"type": "integer", "min": low, "max": high, "bins": 1, "points": [0]}}}
+    schema = Schema.from_dict({**described, "frame": {"library": "pandas", "columns": {"n": kind}}})
+    made = schema.decode(pg.Dataset.from_codes([np.arange(400) % schema.domain["n"]], schema.domain), seed=0)
+    assert made["n"].between(low, high).all()
+    assert made["n"].dtype == "int64"
+
+
+def test_a_category_of_polars_may_begin_with_a_missing_value():
+    described = {"columns": {"n": {"type": "categorical", "values": [1], "other": 0, "missing": True}}}
+    schema = Schema.from_dict({**described, "frame": {"library": "polars", "columns": {"n": "Categorical"}}})
+    made = schema.decode(pg.Dataset.from_codes([np.array([2, 1, 0])], schema.domain), seed=0, like="polars")
+    assert made["n"].to_list() == [None, "0", "1"]
+
+
 def test_types_that_are_none_leave_it_to_the_schema():
     columns = {"c": INTEGER, "d": LABELS}
     kinds = [
