@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pgmest import priors
     from pgmest.estimation.estimate import estimate
     from pgmest.surveys.rake import rake
-    from pgmest.surveys.households import rake_households
+    from pgmest.surveys.rake_households import rake_households
     from pgmest import privacy, transforms, strategies, surveys, synthesis, evaluation
     from pgmest import plots, simulation
     from pgmest import mechanisms
@@ -113,7 +113,7 @@ _HOMES = {
     "pgmest.models.region": ("ApproximateModel",),
     "pgmest.models.support": ("SupportModel",),
     "pgmest.queries": ("Kron",),
-    "pgmest.surveys.households": ("rake_households",),
+    "pgmest.surveys.rake_households": ("rake_households",),
     "pgmest.surveys.rake": ("rake",),
     "pgmest.synthesizer": ("HowMany", "Synthesizer"),
     "pgmest.tables.clique_vector": ("CliqueVector",),

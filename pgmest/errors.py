@@ -148,17 +148,20 @@ class DataError(PgmestError, ValueError):
     """Invalid records: a missing column, or text where codes are expected."""
 
     @classmethod
-    def missing_columns(cls, missing: Sequence[str], existing: Sequence[object]) -> DataError:
+    def missing_columns(
+        cls,
+        missing: Sequence[str],
+        existing: Sequence[object],
+        table: str = "table",
+        remedy: str = "Rename its columns to the domain's attributes, or leave these attributes out of the domain.",
+    ) -> DataError:
         names = {str(name).casefold(): str(name) for name in existing}
         hints = []
         for name in missing[:12]:
             near = difflib.get_close_matches(name.casefold(), names, n=1)
             hints.append(f"'{name}' (did you mean '{names[near[0]]}'?)" if near else f"'{name}'")
         more = f", ... ({len(missing)} in all)" if len(missing) > 12 else ""
-        return cls(
-            f"the table has no column {', '.join(hints)}{more}. Its columns are: {listed(existing)}. "
-            "Rename its columns to the domain's attributes, or leave these attributes out of the domain."
-        )
+        return cls(f"the {table} has no column {', '.join(hints)}{more}. Its columns are: {listed(existing)}. {remedy}")
 
     @classmethod
     def not_a_code(cls, column: str, row: int | None, value: object, size: int) -> DataError:

@@ -1,9 +1,9 @@
 """Surveys: weights calibrated to control totals (raking), variances by replicates, and weighted answers of models.
 
-`rake` has `pgmest.rake`. `calibration` has the distances and Newton's method, `controls` the control totals by label,
-`targets` the arguments, `problem` the weights that meet them, `feasible_weights` the linear programs that name
-contradicting totals, `whole_weights` rounds to whole numbers. `households` weighs whole households to totals of
-households and persons at once. `weighted` is for models whose records carry weights.
+`rake` and `rake_households` are `pgmest.rake` and `pgmest.rake_households`, the first with one zone and no persons.
+Both read totals (`margin_forms`, `margins`) and units (`seed`, `zones`), write the sparse system of totals (`problem`)
+and solve it (`fit`) by `calibration`. `feasible_weights` has the linear programs that name contradicting totals.
+`whole` rounds to whole numbers. `weighted` is for models whose records carry weights.
 """
 
 from importlib import import_module

@@ -88,6 +88,23 @@ class WeightPolytope:
             miss = self.violation(kept)[0]
         return [int(row) for row in kept], miss / WHOLE
 
+    def least_changes(self) -> np.ndarray:
+        """Return what to add to each total such that weights meet all of them, with the least sum of absolute changes.
+
+        Changes are shares, shape (totals,); those within the accuracy of the linear program are 0.
+        """
+        matrix, right = self._equations
+        rows, records = matrix.shape
+        unit = sparse.eye_array(rows)
+        objective = np.concatenate([np.zeros(records), np.ones(2 * rows)])
+        low = np.concatenate([WHOLE * self.low, np.zeros(2 * rows)])
+        high = np.concatenate([WHOLE * self.high, np.full(2 * rows, np.inf)])
+        found = solve(objective, sparse.hstack([matrix, -unit, unit], format="csr"), right, low, high)
+        if found.point is None:
+            return np.zeros(rows)
+        changes = (found.point[records : records + rows] - found.point[records + rows :]) / WHOLE
+        return np.where(np.abs(changes) > 1e-7, changes, 0.0)
+
     @property
     def _every(self) -> np.ndarray:
         return np.arange(len(self.totals))

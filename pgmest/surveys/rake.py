@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pgmest.data.codes import as_weights
-from pgmest.data.frames import read_columns
-from pgmest.errors import ArgumentError, ControlError, DataError, ShapeError, listed
-from pgmest.surveys.problem import raked
-from pgmest.surveys.targets import Limits, Targets
-from pgmest.surveys.whole_weights import whole_weights
+from pgmest.errors import ArgumentError, ControlError, plural
+from pgmest.surveys.fit import fit
+from pgmest.surveys.limits import Limits
+from pgmest.surveys.margins import Margin, check_agreement, read_controls
+from pgmest.surveys.problem import Problem
+from pgmest.surveys.seed import RESPONDENTS, Seed
+from pgmest.surveys.whole import dealt, grain, whole_numbers
+from pgmest.surveys.zones import Zones
+
+EXPECTED = "a mapping of columns to control totals, such as {'sex': {...}}"
+"""The form of margins."""
+
+MET = 1e-9
+"""Whole weights meet a total if they are off by at most this share of it, or at most this."""
 
 
 def rake(
@@ -62,7 +72,8 @@ def rake(
         method: "raking", "linear" or "logit".
         bounds: the least and the largest ratio of a weight to its scaled initial weight, such as (0.3, 3).
         trim: the least and the largest weight, such as (1, 500); not for "logit".
-        whole: whether the weights are whole numbers (integerization), which meet the controls if whole numbers can.
+        whole: whether the weights are whole numbers (integerization), which meet the controls if whole numbers can; the
+            total of a numeric column up to 1 % of its largest value.
         seed: the seed of the rounding to whole numbers.
 
     Returns:
@@ -81,71 +92,54 @@ def rake(
         UserWarning: the controls leave no weight for some respondents, because other cells need all of it; some weights
             are negative; or whole numbers cannot meet all controls.
     """
-    targets = Targets.of(margins)
+    if not isinstance(margins, Mapping) or not margins:
+        raise ArgumentError.of("margins", margins, EXPECTED)
+    controls = read_controls({RESPONDENTS: margins}, False, EXPECTED)
+    check_agreement(controls)
     limits = Limits.of(method, bounds, trim)
-    _check_whole(whole, targets)
-    base, several = _initial(frame, weights, targets)
-    codes = targets.controls.codes(frame, np.max(base, axis=1) > 0)
-    numbers = _numeric_columns(frame, targets)
-    found = np.empty(base.shape)
+    sample, initial = Seed.respondents(frame, [name for control in controls for name in control.names], weights)
+    everywhere = Zones.of(None, {})
+    read = [Margin.of(control, everywhere, sample) for control in controls]
+    problem = Problem.of(read, sample, everywhere)
     generator = np.random.default_rng(seed)
-    for number, start in enumerate(base.T):
+    made = np.empty(initial.shape)
+    for number, start in enumerate(initial.T):
+        if trim is not None:
+            problem = Problem.of(read, replace(sample, weights=start), everywhere, same_weights=True)
         try:
-            found[:, number] = raked(targets, limits, codes, numbers, start)
+            made[:, number] = _raked(problem, start, limits, generator if whole else None)
         except ControlError as error:
-            raise (ControlError(f"replicate {number}: {error}") if several else error) from None
-        if whole:
-            found[:, number] = whole_weights(targets.controls, codes, found[:, number], generator)
-    return found if several else found[:, 0]
+            raise (ControlError(f"replicate {number}: {error}") if np.ndim(weights) == 2 else error) from None
+    return made if np.ndim(weights) == 2 else made[:, 0]
 
 
-def _check_whole(whole: bool, targets: Targets) -> None:
-    if whole and targets.numeric:
-        raise ArgumentError.of(
-            "whole", whole, f"False, as whole weights cannot hold totals of numeric columns ({listed(targets.numeric)})"
+def _raked(problem: Problem, start: np.ndarray, limits: Limits, generator: np.random.Generator | None) -> np.ndarray:
+    """Return the weights of the rows for one column of initial weights, whole if there is a generator."""
+    totals = problem.totals.values
+    if not start.any() and totals.any():
+        raise ControlError("no respondents with a positive weight, so the controls cannot be met.")
+    found = fit(problem, start, np.full(len(totals), math.inf), limits)
+    if (found.weights < 0).any():
+        warnings.warn(
+            f"{plural(int(problem.units[found.weights < 0].sum()), 'respondent')} with a negative weight: give "
+            'bounds=, such as (0, 5), or method="raking".',
+            stacklevel=3,
         )
-
-
-def _initial(frame: Any, weights: Any, targets: Targets) -> tuple[np.ndarray, bool]:
-    """Return the initial weights, shape (rows, replicates), and whether they are replicates.
-
-    Raises:
-        ArgumentError, DataError, ShapeError: as for `rake`.
-    """
-    columns = [*targets.controls.labels, *targets.numeric]
-    rows = len(next(iter(read_columns(frame, columns[:1]).values())))
-    given = read_columns(frame, [weights])[weights] if isinstance(weights, str) else weights
-    ours, theirs = getattr(frame, "index", None), getattr(given, "index", None)
-    if hasattr(ours, "equals") and hasattr(theirs, "equals") and not theirs.equals(ours):  # type: ignore[union-attr]
-        raise ArgumentError(
-            "weights= has another index than the frame; give an array in the order of its rows (.to_numpy())."
+    if generator is None:
+        known = problem.kind_of >= 0
+        return np.where(known, found.shares * np.append(found.weights, 0.0)[problem.kind_of], 0.0)
+    if (found.weights < 0).any():
+        raise ControlError('negative weights cannot be rounded: give bounds=, or use method="raking".')
+    counts = whole_numbers(problem, found.weights, generator)
+    missed = np.abs(problem.matrix.T @ counts - totals)
+    missed = missed[missed > grain(problem) + MET * np.maximum(1.0, np.abs(totals))]
+    if missed.size:
+        warnings.warn(
+            f"whole weights miss {plural(missed.size, 'control')}, by {missed.max():.4g} at most and "
+            f"{missed.sum():.4g} in all, because no whole numbers for these respondents meet all of them.",
+            stacklevel=3,
         )
-    if given is None:
-        return np.ones((rows, 1)), False
-    array = np.asarray(given)
-    if array.ndim != 2:
-        return as_weights(given, rows)[:, None], False
-    if not array.shape[1] or len(array) != rows:
-        raise ShapeError.of("weights", (rows, "replicates"), array.shape, "Give a weight for each row and replicate.")
-    return np.stack([as_weights(column, rows) for column in array.T], axis=1), True
-
-
-def _numeric_columns(frame: Any, targets: Targets) -> dict[str, np.ndarray]:
-    """Return the numeric columns that have a total.
-
-    Raises:
-        DataError: a column is not numeric, or has a value that is missing or not finite.
-    """
-    found = {}
-    for name in targets.numeric:
-        try:
-            values = np.asarray(read_columns(frame, [name])[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            values = np.array([math.nan])
-        if not np.isfinite(values).all():
-            raise DataError(
-                f"column '{name}' has a total, but not a finite number in every row; give its categories totals, or "
-                "leave out rows without a number."
-            )
-        found[name] = values
-    return found
+    made = np.zeros(len(start))
+    rows, _, numbers = dealt(problem, found.shares, counts, generator)
+    made[rows] = numbers
+    return made

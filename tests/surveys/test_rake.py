@@ -93,7 +93,7 @@ def test_missing_values_are_a_category_in_every_library(mark):
     margins = {"sex": {"f": 20, "m": 30, mark: 50}, "age": {1: 45, 2: 30, mark: 25}}
     for table in (frame, pl.from_pandas(frame), frame.convert_dtypes(), frame.astype(object)):
         assert np.allclose(pg.rake(table, margins), [20, 25, 30, 25])
-    with pytest.raises(ControlError, match=r"2 respondents with sex in \(None\)"):
+    with pytest.raises(ControlError, match=r"2 respondents with \(sex=None\)"):
         pg.rake(frame, {"sex": {"f": 20, "m": 30}})
     with pytest.raises(ArgumentError, match="is there twice"):
         pg.rake(frame, {"sex": {"f": 20, "m": 30, None: 50, float("nan"): 50}})
@@ -126,12 +126,12 @@ def test_respondents_that_cannot_have_weight_are_counted():
     ("margins", "message"),
     [
         ({"sex": SEX, "age": {**AGE, "old": 51}}, "different totals: sex 100, age 101"),
-        ({"sex": {**SEX, "x": 1}}, r"have no respondents with weight: \(sex='x'\)"),
-        ({"sex": {"f": 55}}, r"4 respondents with sex in \('m'\), which no control of sex names"),
+        ({"sex": {**SEX, "x": 1}}, r"no respondents with weight for 1 total: \(sex='x': 1\)"),
+        ({"sex": {"f": 55}}, r"4 respondents with \(sex='m'\), for which sex has no total; it has sex='f'"),
         ({"region": {"1": 1, "2": 1, "3": 1}}, "of the same type"),
         (
             {"sex": SEX, ("sex", "age"): {("f", "young"): 55, ("m", "old"): 45, ("f", "middle"): 0}},
-            "have respondents, but no control",
+            r"\(sex='m', age='middle'\), for which sex x age has no total",
         ),
         (
             {"sex": SEX, ("sex", "region"): {(s, r): 100 / 6 for s in SEX for r in REGION}},
@@ -139,7 +139,7 @@ def test_respondents_that_cannot_have_weight_are_counted():
         ),
         (
             {"age": {"young": 90, "middle": 5, "old": 5}, "region": {1: 80, 2: 15, 3: 5}},
-            r"\(age='young': 90\), \(region=3: 5\)\. Any weights miss one of them by 42\.5 or more\. Combine",
+            r"\(age='young': 90\), \(region=3: 5\)\. Any weights miss one of them by 42\.5 or more\. The smallest",
         ),
     ],
 )
@@ -167,6 +167,12 @@ def test_contradictions_are_named(margins, message):
         ({("sex", "sex"): SEX}, ArgumentError, "different names"),
         ({3: SEX}, ArgumentError, "keyed by names"),
         ({"nothing": SEX}, DataError, "no column 'nothing'"),
+        (
+            {"sx": SEX},
+            DataError,
+            "table of respondents has no column 'sx' .did you mean 'sex'.*keyed by columns of the table",
+        ),
+        ({"ages": 100}, DataError, "table of respondents has no column 'ages' .did you mean 'age'"),
     ],
 )
 def test_other_mistakes(margins, error, message):
@@ -187,7 +193,7 @@ def test_mistakes_of_weights_and_rows():
     with pytest.raises(ArgumentError, match="another index"):
         pg.rake(SURVEY, {"sex": SEX}, pd.Series(SURVEY["design"]).sort_values())
     gaps = SURVEY.assign(sex=[None, *SURVEY["sex"][1:]])
-    with pytest.raises(ControlError, match="1 respondent with sex in"):
+    with pytest.raises(ControlError, match=r"1 respondent with \(sex=None\)"):
         pg.rake(gaps, {"sex": SEX})
     assert pg.rake(gaps, {"sex": SEX}, [0, 1, 1, 1, 1, 1, 1, 1])[0] == 0.0
 
@@ -239,7 +245,7 @@ def test_a_contradiction_is_irreducible():
     margins = {"a": {0: 60, 1: 20, 2: 20}, "b": {0: 50, 1: 30, 2: 20}, "c": {0: 50, 1: 50}}
     with pytest.raises(ControlError) as caught:
         pg.rake(frame, margins)
-    text = str(caught.value)
+    text = str(caught.value).split("Any weights miss")[0]
     assert "c=" not in text
     assert "=2" not in text
     assert ("(a=0: 60), (b=0: 50)" in text) != ("(a=1: 20), (b=1: 30)" in text)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from pgmest.errors import ArgumentError, listed, plural
-from pgmest.sampling.systematic import systematic
-from pgmest.surveys.households.problem import Problem
-from pgmest.surveys.households.seed import HOUSEHOLDS, PERSONS, Seed
-from pgmest.surveys.households.whole import whole_numbers
-from pgmest.surveys.households.zones import Zones
+from pgmest.surveys.exchanges import whole_ends
+from pgmest.surveys.fit import Fit
+from pgmest.surveys.problem import Problem
+from pgmest.surveys.seed import HOUSEHOLDS, PERSONS, Seed
+from pgmest.surveys.whole import dealt, grain, members, whole_numbers
+from pgmest.surveys.zones import Zones
 
 MET = 1e-6
 """A total is met if its difference is at most this share of it, or at most this."""
@@ -27,23 +28,31 @@ class HouseholdWeights:
         seed: the households and persons.
         zones: the zones.
         problem: the kinds of households in each zone, and the totals.
-        pair_weights: the weight of each kind of household in each zone, shape (pairs,).
-        steps: the most steps of Newton's method.
+        fit: the weights of each kind of household in each zone.
         seconds: the running time.
     """
 
     seed: Seed
     zones: Zones
     problem: Problem
-    pair_weights: np.ndarray
-    steps: int
+    fit: Fit
     seconds: float
+
+    @property
+    def pair_weights(self) -> np.ndarray:
+        """The weight of each kind of household in each zone, shape (pairs,)."""
+        return self.fit.weights
+
+    @property
+    def steps(self) -> int:
+        """The most steps of Newton's method."""
+        return self.fit.steps
 
     @cached_property
     def _entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The household, the pair and the weight of each entry of the table of weights."""
-        households, pairs = _members(self.problem, self.pair_weights > 0)
-        return households, pairs, self.pair_weights[pairs] * self.problem.shares[households]
+        households, pairs = members(self.problem, self.pair_weights > 0)
+        return households, pairs, self.pair_weights[pairs] * self.fit.shares[households]
 
     @property
     def row_weights(self) -> np.ndarray:
@@ -81,7 +90,7 @@ class HouseholdWeights:
     @property
     def divergence(self) -> float:
         """The relative entropy of the shares of households and zones to the initial ones, in nats."""
-        start, found = self.problem.start, self.pair_weights
+        start, found = self.fit.start, self.pair_weights
         if not found.sum() > 0:
             return 0.0
         p, q = found / found.sum(), start / start.sum()
@@ -90,8 +99,8 @@ class HouseholdWeights:
     def whole(self, seed: int | np.random.Generator | None = 0) -> WholeHouseholds:
         """Return whole numbers of households near the weights, which meet the totals where that is possible.
 
-        Each number of a kind of household in a zone is its weight rounded up or down; if totals need it, one more or
-        less. Rounding is random: a weight of 0.3 mostly gives 0, and 1 about three times in ten.
+        Each number of a kind of household in a zone is its weight rounded up or down; if totals need it, another
+        whole number. Rounding is random: a weight of 0.3 mostly gives 0, and 1 about three times in ten.
 
         Args:
             seed: of the rounding.
@@ -101,7 +110,7 @@ class HouseholdWeights:
 
     def __repr__(self) -> str:
         off = np.abs(self.differences)
-        missed = int(np.sum(off > MET * np.maximum(self.problem.totals.values, 1.0)))
+        missed = int(np.sum(off > MET * np.maximum(np.abs(self.problem.totals.values), 1.0)))
         where = f" in {plural(self.zones.count, 'zone')}" if self.zones.zone else ""
         every = plural(len(off), "total")
         met = f"{missed:,} of {every} missed" if missed else f"all {every} met"
@@ -124,7 +133,9 @@ class WholeHouseholds:
     def __init__(self, weighted: HouseholdWeights, pair_counts: np.ndarray, generator: np.random.Generator):
         self.weighted: HouseholdWeights = weighted
         self._pair_counts = pair_counts
-        self._households, self._pairs, self._numbers = _dealt(weighted.problem, pair_counts, generator)
+        self._households, self._pairs, self._numbers = dealt(
+            weighted.problem, weighted.fit.shares, pair_counts, generator
+        )
 
     @property
     def counts(self) -> Any:
@@ -139,7 +150,8 @@ class WholeHouseholds:
     def off(self) -> np.ndarray:
         matrix = self.weighted.problem.matrix
         aimed, made = matrix.T @ self.weighted.pair_weights, matrix.T @ self._pair_counts
-        return np.maximum(0.0, np.maximum(np.floor(aimed + MET) - made, made - np.ceil(aimed - MET)))
+        low, high = whole_ends(aimed, grain(self.weighted.problem))
+        return np.maximum(0.0, np.maximum(low - made, made - high))
 
     def tables(self) -> dict[str, Any]:
         """Return synthetic households and persons, as dataframes of the library of the seed, with new keys.
@@ -152,17 +164,17 @@ class WholeHouseholds:
         rows, pairs = np.repeat(self._households, self._numbers), np.repeat(self._pairs, self._numbers)
         order = np.argsort(weighted.problem.zones[pairs], kind="stable")
         rows, pairs = rows[order], pairs[order]
-        made = seed.households[rows]
-        extra = {f"seed_{seed.key}": seed.households[seed.key][rows]}
+        made = seed.tables[HOUSEHOLDS][rows]
+        extra = {f"seed_{seed.key}": seed.tables[HOUSEHOLDS][seed.key][rows]}
         extra |= {seed.key: _series(seed, seed.key, np.arange(len(rows)))}
         for name in zones.columns:
             labels = zones.frame[name] if zones.frame is not None else _series(seed, name, zones.columns[name])
             extra[name] = labels[weighted.problem.zones[pairs]]
-        members, starts = _grouped(seed)
+        people_rows, starts = _grouped(seed)
         sizes = np.diff(starts)[rows]
         keys = np.repeat(np.arange(len(rows)), sizes)
         within = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        people = seed.persons[members[np.repeat(starts[rows], sizes) + within]]
+        people = seed.tables[PERSONS][people_rows[np.repeat(starts[rows], sizes) + within]]
         return {
             HOUSEHOLDS: _native(_with_columns(made, extra)),
             PERSONS: _native(_with_columns(people, {seed.key: _series(seed, seed.key, keys)})),
@@ -176,39 +188,10 @@ class WholeHouseholds:
         return f"WholeHouseholds({made}, {kept})"
 
 
-def _members(problem: Problem, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the households of chosen pairs, and the pair of each, ordered by household."""
-    order = np.argsort(problem.kind_of, kind="stable")
-    order = order[problem.kind_of[order] >= 0]
-    starts = np.searchsorted(problem.kind_of[order], np.arange(problem.kind_of.max() + 2))
-    pairs = np.flatnonzero(chosen)
-    sizes = np.diff(starts)[problem.kinds[pairs]]
-    repeated = np.repeat(pairs, sizes)
-    within = np.arange(len(repeated)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    households = order[starts[problem.kinds[repeated]] + within]
-    by_row = np.lexsort((problem.zones[repeated], households))
-    return households[by_row], repeated[by_row]
-
-
-def _dealt(
-    problem: Problem, counts: np.ndarray, generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Deal the counts of pairs to their households in proportion to weights, and leave out zeros."""
-    households, pairs = _members(problem, counts > 0)
-    order = np.argsort(pairs, kind="stable")
-    numbers = np.zeros(len(pairs), dtype=np.int64)
-    for entries in np.split(order, np.flatnonzero(np.diff(pairs[order])) + 1):
-        if len(entries):
-            count = int(counts[pairs[entries[0]]])
-            numbers[entries] = systematic(problem.shares[households[entries]], count, generator)
-    kept = numbers > 0
-    return households[kept], pairs[kept], numbers[kept]
-
-
 def _grouped(seed: Seed) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of persons by household, and where those of each household begin, with the end."""
-    members = np.argsort(seed.owners, kind="stable")
-    return members, np.searchsorted(seed.owners[members], np.arange(len(seed.weights) + 1))
+    rows = np.argsort(seed.owners, kind="stable")
+    return rows, np.searchsorted(seed.owners[rows], np.arange(len(seed.weights) + 1))
 
 
 def _compared(problem: Problem, seed: Seed, amounts: dict[str, np.ndarray]) -> Any:
@@ -216,7 +199,7 @@ def _compared(problem: Problem, seed: Seed, amounts: dict[str, np.ndarray]) -> A
     totals = problem.totals
     margins = [problem.margins[k] for k in totals.margins]
     columns: dict[str, Any] = {
-        "table": [margin.table for margin in margins],
+        "table": [margin.control.table for margin in margins],
         "columns": [margin.title for margin in margins],
         "area": [margin.area_text(int(area)) for margin, area in zip(margins, totals.areas, strict=True)],
         "category": [margin.category_text(int(one)) for margin, one in zip(margins, totals.categories, strict=True)],
@@ -227,7 +210,7 @@ def _compared(problem: Problem, seed: Seed, amounts: dict[str, np.ndarray]) -> A
     columns["difference"] = columns[list(amounts)[-1]] - totals.values
     import narwhals as nw
 
-    return nw.from_dict(columns, backend=seed.households.implementation)
+    return nw.from_dict(columns, backend=seed.tables[HOUSEHOLDS].implementation)
 
 
 def _with_zone(weighted: HouseholdWeights, households: np.ndarray, pairs: np.ndarray, amounts: dict[str, Any]) -> Any:
@@ -242,7 +225,7 @@ def _with_zone(weighted: HouseholdWeights, households: np.ndarray, pairs: np.nda
     clash = [name for name in extra if name == seed.key]
     if clash:
         raise ArgumentError(f"key={seed.key!r} is also the name of {listed(clash)} in the table; rename the column.")
-    return _with_columns(seed.households.select(seed.key)[households], extra)
+    return _with_columns(seed.tables[HOUSEHOLDS].select(seed.key)[households], extra)
 
 
 def _with_columns(table: Any, extra: dict[str, Any]) -> Any:
@@ -262,7 +245,7 @@ def _with_columns(table: Any, extra: dict[str, Any]) -> Any:
 def _series(seed: Seed, name: str, values: Any) -> Any:
     import narwhals as nw
 
-    return nw.new_series(name, values, backend=seed.households.implementation)
+    return nw.new_series(name, values, backend=seed.tables[HOUSEHOLDS].implementation)
 
 
 def _native(table: Any) -> Any:

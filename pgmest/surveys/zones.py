@@ -10,7 +10,8 @@ import numpy as np
 
 from pgmest.data.frames import narrowed
 from pgmest.errors import ArgumentError, ControlError, DataError, excerpt, listed, plural
-from pgmest.surveys.households.seed import Seed, codes_of, labels_of
+from pgmest.surveys.margin_forms import as_label
+from pgmest.surveys.seed import Seed, codes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class Zones:
                 raise ArgumentError.of("zones", given, f"a column of the margins, which have {listed(labels)}")
             return cls({given: labels[given]}, given, len(labels[given]))
         table = narrowed(given, None)
-        columns = {name: labels_of(table, name) for name in table.columns}
+        columns = {name: [as_label(item) for item in table[name].to_list()] for name in table.columns}
         if not len(table):
             raise DataError("zones= has no rows; give a row for each zone.")
         for name, own in columns.items():
@@ -70,7 +71,8 @@ class Zones:
         Raises:
             ControlError: a zone has no households.
         """
-        shared = [name for name in self.columns if name in seed.households.columns]
+        units = seed.tables[seed.unit_table]
+        shared = [name for name in self.columns if name in units.columns]
         known: dict[Any, int] = {}
         keys = list(zip(*(self.columns[name] for name in shared), strict=True)) if shared else [()] * self.count
         for key in keys:
@@ -78,7 +80,8 @@ class Zones:
         zones = codes_of(keys, known)
         if not shared:
             return np.zeros(len(seed.weights), dtype=np.int64), zones
-        own = codes_of(zip(*(labels_of(seed.households, name) for name in shared), strict=True), known)
+        every = np.arange(len(seed.weights))
+        own = codes_of(zip(*(seed.labels(seed.unit_table, name, every) for name in shared), strict=True), known)
         present = np.bincount(own[(own >= 0) & (seed.weights > 0)], minlength=len(known)) > 0
         if not present.all():
             missing = [", ".join(map(excerpt, key)) for key, code in known.items() if not present[code]]

@@ -13,7 +13,7 @@ from scipy.optimize import linprog, minimize
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, ControlError, DataError, ShapeError
-from tests.surveys.households.made import AGES, TENURES, amounts, check_closest, feasible, frames
+from tests.surveys.household_tables import AGES, TENURES, amounts, check_closest, feasible, frames
 
 HOMES = pd.DataFrame({"home": [7, 3, 5, 4], "tenure": ["own", "rent", "rent", "own"], "design": [2.0, 1.0, 1.0, 3.0]})
 PEOPLE = pd.DataFrame(
@@ -186,7 +186,7 @@ def test_a_penalty_makes_all_totals_possible(seed, totals):
     found = pg.rake_households(homes, people, margins, key="home", weights=design, penalty=2.0)
     matrix = amounts(tenures, persons)
     assert np.allclose(matrix.T @ found.row_weights - np.array(totals), found.differences)
-    ratios = np.log(found.row_weights / (found.problem.start[found.problem.kind_of] * found.problem.shares))
+    ratios = np.log(found.row_weights / (found.fit.start[found.problem.kind_of] * found.fit.shares))
     assert np.all(np.abs(ratios) <= 2.0 * 1.3 * matrix.sum(axis=1) + 1e-6)
 
 
@@ -206,7 +206,7 @@ def test_bounds_hold():
     start = HOMES["design"].to_numpy() * 100 / HOMES["design"].sum()
     assert np.all(found.row_weights >= 0.2 * start - 1e-9)
     assert np.all(found.row_weights <= 3.0 * start + 1e-9)
-    with pytest.raises(ControlError, match="within the bounds"):
+    with pytest.raises(ControlError, match=r"with weights times 0\.9 to 1\.1 the initial ones"):
         pg.rake_households(HOMES, PEOPLE, MARGINS, key="home", weights="design", bounds=(0.9, 1.1))
 
 
@@ -299,7 +299,7 @@ def test_one_household_and_zones_named_by_a_column():
     [
         ({"key": "hid"}, DataError, "has no column 'hid'"),
         ({"key": 3}, ArgumentError, "key"),
-        ({"weights": "wt"}, DataError, "no column of households"),
+        ({"weights": "wt"}, DataError, "table of households has no column 'wt'"),
         ({"weights": [1, 2]}, ShapeError, "weights"),
         ({"weights": [1, -2, 1, 1]}, DataError, "weight in row 1"),
         ({"weights": [0, 0, 0, 0]}, DataError, "positive weight"),
@@ -308,8 +308,8 @@ def test_one_household_and_zones_named_by_a_column():
         ({"persons": PEOPLE.assign(home=PEOPLE["home"].astype(str))}, DataError, "belong to no household"),
         ({"margins": {"tenure": {"own": 1}}}, ArgumentError, "margins"),
         ({"margins": {"households": {}}}, ArgumentError, "margins"),
-        ({"margins": {"households": {"region": {"x": 1}}}}, ControlError, "no column of the households"),
-        ({"margins": {"households": {"age": {"old": 1}}}}, ControlError, "no column of the households"),
+        ({"margins": {"households": {"region": {"x": 1}}}}, DataError, "table of households has no column 'region'"),
+        ({"margins": {"households": {"age": {"old": 1}}}}, DataError, "table of households has no column 'age'"),
         ({"margins": {"households": {"tenure": {"own": 1}}}}, ControlError, "tenure='rent'"),
         ({"margins": {"households": {"tenure": {"own": 1, "rent": -1}}}}, ArgumentError, "at least 0"),
         ({"margins": {"households": {"tenure": {"own": 1, "rent": float("inf")}}}}, ArgumentError, "finite"),
@@ -347,3 +347,52 @@ def test_areas_without_totals_and_totals_without_areas():
     del tenures["c", "own"]
     found = pg.rake_households(HOMES, PEOPLE, {"households": {("tract", "tenure"): tenures}}, key="home", zones=zones)
     assert found.weights.groupby("tract")["weight"].sum().round(9).to_dict() == {"a": 7.0, "b": 1.0}
+
+
+@settings(max_examples=30)
+@given(seeds(), st.data())
+def test_numeric_totals_are_met_and_are_those_of_rake(seed, data):
+    """Households alone have the weights of `rake`; an income of persons counts as its sum in the household."""
+    tenures, persons, design = seed
+    size = len(design)
+    true = np.array(data.draw(st.lists(st.sampled_from([1.0, 5.0, 30.0]), min_size=size, max_size=size)))
+    homes, people = frames(tenures, persons)
+    homes = homes.assign(cars=data.draw(st.lists(st.integers(-1, 3), min_size=size, max_size=size)))
+    people = people.assign(income=np.arange(len(people)) * 100.5)
+    tenure = {label: true[homes["tenure"] == label].sum() for label in set(tenures)}
+    totals = {"tenure": tenure, "cars": float(true @ homes["cars"])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = pg.rake_households(homes, people, {"households": totals}, key="home", weights=design)
+        assert np.allclose(found.row_weights, pg.rake(homes, totals, design), rtol=1e-9, atol=1e-9)
+    sums = np.bincount(people["home"] - 100, people["income"], minlength=size)
+    margins = {"households": totals, "persons": {"income": float(true @ sums)}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = pg.rake_households(homes, people, margins, key="home", weights=design)
+    assert found.row_weights @ homes["cars"] == pytest.approx(totals["cars"], abs=1e-6)
+    assert found.row_weights @ sums == pytest.approx(true @ sums, rel=1e-7, abs=1e-6)
+    assert found.totals["category"].tolist()[-2:] == ["total of cars", "total of income"]
+
+
+def test_numeric_totals_in_zones_by_penalty_and_in_whole_numbers():
+    homes = pd.DataFrame({"home": range(6), "tenure": ["own", "rent"] * 3, "cars": [0, 1, 2, 1, 2, 3]})
+    people = pd.DataFrame({"home": [0, 1, 1, 2, 3, 4, 5]})
+    tenures = {(zone, label): 20 for zone in "ab" for label in TENURES}
+    margins = {"households": {("tract", "tenure"): tenures, "cars": 130}}
+    found = pg.rake_households(homes, people, margins, key="home", zones=pd.DataFrame({"tract": ["a", "b"]}))
+    assert np.abs(found.differences).max() < 1e-7
+    made = found.whole(seed=1).tables()["households"]
+    assert made["cars"].sum() == 130
+    assert made.groupby("tract").size().to_dict() == {"a": 40, "b": 40}
+    margins["households"]["cars"] = 900
+    with pytest.raises(ControlError, match=r"\(households: total of cars: 900"):
+        pg.rake_households(homes, people, margins, key="home", zones="tract")
+    near = pg.rake_households(homes, people, margins, key="home", zones="tract", penalty={"cars": 3})
+    assert near.totals["difference"].abs()[:4].max() < 1e-7
+    assert 130 < near.row_weights @ homes["cars"] < 200
+    for wrong in (float("nan"), True):
+        with pytest.raises(ArgumentError, match="a finite total of one numeric column"):
+            pg.rake_households(homes, people, {"households": {"cars": wrong}}, key="home")
+    with pytest.raises(DataError, match="column 'tenure' of the households has a total, but not a finite number"):
+        pg.rake_households(homes, people, {"households": {"tenure": 40}}, key="home")

@@ -19,8 +19,18 @@ HEAT, DAZE = 0.3, 1.5
 misses plus random numbers of up to DAZE. Lower values end in states that no single exchange improves."""
 
 
+def whole_ends(sums: np.ndarray, grain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends between which whole numbers keep sums: the whole numbers around them, or up to a grain."""
+    return np.minimum(np.floor(sums + NEAR), sums - grain), np.maximum(np.ceil(sums - NEAR), sums + grain)
+
+
 def exchanged(
-    matrix: sparse.csr_array, weights: np.ndarray, counts: np.ndarray, zones: np.ndarray, generator: np.random.Generator
+    matrix: sparse.csr_array,
+    weights: np.ndarray,
+    counts: np.ndarray,
+    zones: np.ndarray,
+    grain: np.ndarray,
+    generator: np.random.Generator,
 ) -> np.ndarray:
     """Search for counts near other ones whose sums are those of the weights, rounded up or down.
 
@@ -29,9 +39,10 @@ def exchanged(
         weights: shape (households,); a count is its weight rounded up or down, or one more or less if it is above 1.
         counts: the counts to begin with.
         zones: the zone of each household.
+        grain: by how much each sum may be off.
         generator: the source of randomness.
     """
-    search = _Search(matrix, weights, counts, zones)
+    search = _Search(matrix, weights, counts, zones, grain)
     best, least = search.counts.copy(), search.misses
     for _ in range(STEPS):
         if least <= 0.0:
@@ -45,9 +56,8 @@ def exchanged(
 class _Search:
     """The counts, their sums, and by how much these miss the whole numbers around the sums of the weights."""
 
-    def __init__(self, matrix: sparse.csr_array, weights: np.ndarray, counts: np.ndarray, zones: np.ndarray):
-        aims = matrix.T @ weights
-        self._low, self._high = np.floor(aims + NEAR), np.ceil(aims - NEAR)
+    def __init__(self, matrix: Any, weights: np.ndarray, counts: np.ndarray, zones: np.ndarray, grain: np.ndarray):
+        self._low, self._high = whole_ends(matrix.T @ weights, grain)
         self._matrix, self._zones = matrix, zones
         self._columns: Any = sparse.csc_array(matrix)
         self._least = np.floor(weights + NEAR)

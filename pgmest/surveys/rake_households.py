@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from pgmest.errors import ArgumentError, excerpt, listed
-from pgmest.surveys.households.fit import fit
-from pgmest.surveys.households.margins import Margin, column_labels, read_margins
-from pgmest.surveys.households.problem import Problem
-from pgmest.surveys.households.result import HouseholdWeights
-from pgmest.surveys.households.seed import Seed
-from pgmest.surveys.households.zones import Zones
+from pgmest.surveys.fit import fit
+from pgmest.surveys.household_weights import HouseholdWeights
+from pgmest.surveys.limits import Limits
+from pgmest.surveys.margins import Control, Margin, read_controls
+from pgmest.surveys.problem import Problem
+from pgmest.surveys.seed import HOUSEHOLDS, PERSONS, Seed
+from pgmest.surveys.zones import Zones
 
 
 def rake_households(
@@ -35,7 +36,8 @@ def rake_households(
     All persons of a household have its weight. Of all weights that meet the totals, these are the closest to the
     initial weights d in relative entropy, $\sum w \log (w / d) - w + d$ over households and zones: the limit of
     iterative proportional updating (IPU) with exact updates. A household adds to a total of persons as often as it has
-    such persons. Each total is met up to 1e-9 of the largest.
+    such persons. Each total is met up to 1e-9 of the largest; that of a numeric column up to this
+    times its largest value.
 
     With `zones`, each household gets a weight in each zone. A household whose row names an area, by a column that the
     zones have, too, serves the zones of this area only (as households of a PUMA serve its tracts).
@@ -56,7 +58,8 @@ def rake_households(
         margins: the totals of "households" and of "persons", each as for `pgmest.rake`: a mapping of columns, or tuples
             of columns, to totals by label. Columns may be levels of the zones, too; totals of persons may be by columns
             of their households. A combination that is left out has a total of 0; NaN marks one that is not known. The
-            label of missing values is None.
+            label of missing values is None. A single number is the total of a numeric column in all zones,
+            such as the cars of all households, or the income of all persons.
         key: the column of both tables that joins them.
         weights: the initial weights of households, such as design weights: a column, or an array with one for each row.
             By default all are equal. They are scaled to the first of the margins with the smallest areas.
@@ -72,33 +75,37 @@ def rake_households(
         ControlError: no weights meet the totals; the error names the smallest changes after which some do. Or a total
             has no households, or a household has a category without a total.
         ArgumentError: an argument has another form, or a total is negative or not finite.
-        DataError: a table lacks a column, keys are missing or not unique, a person has no household, or a weight is
-            negative or not finite.
+        DataError: a table lacks a column, keys are missing or not unique, a person has no household, a weight is
+            negative or not finite, or a numeric column is not numeric.
         ShapeError: there is another number of weights than of households.
 
     Warns:
         UserWarning: totals leave no weight for some households, because others need all of it.
     """
     start = time.perf_counter()
-    controls = read_margins(margins)
-    ends = _bounds(bounds)
-    seed = Seed.of(households, persons, key, weights)
-    areas = Zones.of(zones, column_labels(controls))
-    parts = [Margin.of(table, names, one, areas, seed) for table, one in controls.items() for names in one.tables]
-    prices = _prices(penalty, parts)
-    problem = Problem.of(parts, seed, areas)
-    found = fit(problem, prices[problem.totals.margins], ends)
-    return HouseholdWeights(seed, areas, problem, found.weights, found.steps, time.perf_counter() - start)
+    expected = "a mapping with the totals of 'households', of 'persons', or both, each a mapping of columns to totals"
+    if not isinstance(margins, Mapping) or not margins or not set(margins) <= {HOUSEHOLDS, PERSONS}:
+        raise ArgumentError.of("margins", margins, expected)
+    ordered = {table: margins[table] for table in (HOUSEHOLDS, PERSONS) if table in margins}
+    controls = read_controls(ordered, True, expected)
+    limits = Limits.of("raking", None if bounds == (0.0, math.inf) else bounds, None)
+    seed = Seed.households(households, persons, key, weights)
+    areas = Zones.of(zones, _labels(controls))
+    read = [Margin.of(control, areas, seed) for control in controls]
+    prices = _prices(penalty, read)
+    problem = Problem.of(read, seed, areas)
+    found = fit(problem, seed.weights, prices[problem.totals.margins], limits)
+    return HouseholdWeights(seed, areas, problem, found, time.perf_counter() - start)
 
 
-def _bounds(given: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    if not 0.0 <= low < high:
-        raise ArgumentError.of("bounds", given, "two ends, the first at least 0 and below the second, such as (0.5, 4)")
-    return low, high
+def _labels(controls: list[Control]) -> dict[str, list[Any]]:
+    """Return the labels of each column of the margins."""
+    labels: dict[str, dict[Any, None]] = {}
+    for control in controls:
+        for cell in control.cells:
+            for name, label in zip(control.names, cell, strict=False):  # that of a numeric column has none
+                labels.setdefault(name, {})[label] = None
+    return {name: list(known) for name, known in labels.items()}
 
 
 def _prices(penalty: Any, margins: list[Margin]) -> np.ndarray:
@@ -108,7 +115,8 @@ def _prices(penalty: Any, margins: list[Margin]) -> np.ndarray:
     if not isinstance(penalty, Mapping):
         return np.full(len(margins), _price("penalty", penalty))
     known = {names: _price(f"penalty[{names!r}]", one) for names, one in penalty.items()}
-    titles = [margin.names[0] if len(margin.names) == 1 else margin.names for margin in margins]
+    names = [margin.control.names for margin in margins]
+    titles = [one[0] if len(one) == 1 else one for one in names]
     unknown = [names for names in known if names not in titles]
     if unknown:
         raise ArgumentError(f"penalty= names {listed(map(excerpt, unknown))}, but the margins are of {listed(titles)}.")

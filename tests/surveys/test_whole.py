@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.surveys.households import exchanges
-from pgmest.surveys.households.exchanges import exchanged
-from tests.surveys.households.made import AGES, TENURES, amounts, frames
-from tests.surveys.households.test_rake_households import HOMES, MARGINS, PEOPLE, seeds, totals_of
+from pgmest.surveys import exchanges
+from pgmest.surveys.exchanges import exchanged
+from tests.surveys.household_tables import AGES, TENURES, amounts, frames
+from tests.surveys.test_rake_households import HOMES, MARGINS, PEOPLE, seeds, totals_of
 
 
 def keepable(matrix, weights):
@@ -106,7 +106,7 @@ def test_exchanges_repair_a_bad_beginning(seed):
     weights = generator.random(rows) * 0.5
     weights[: rows // 2] += 1.0
     start, zones = np.floor(weights), np.arange(rows) % 4
-    made = exchanged(type(found.problem.matrix)(matrix), weights, start, zones, generator)
+    made = exchanged(type(found.problem.matrix)(matrix), weights, start, zones, np.zeros(4), generator)
     sums, aims = matrix.T @ made, matrix.T @ weights
     assert np.all((np.floor(aims) <= sums) & (sums <= np.ceil(aims)))
     assert np.abs(made - weights).max() < 2.0
