@@ -65,6 +65,20 @@ def test_archives_with_another_header(examples: Path, name: str, data: st.DataOb
         READERS[name](path)
 
 
+KEPT = sorted((Path(__file__).parents[1] / "formats" / "v1_0_0").glob("*.npz"))
+MODELS = [path for path in KEPT if "kind" in header_of(members(path))]
+
+
+@pytest.mark.parametrize("kept", MODELS, ids=lambda path: path.stem)
+@settings(fuzzed, max_examples=20)
+@given(data=st.data())
+def test_models_of_every_kind_with_another_header(examples: Path, kept: Path, data: st.DataObject) -> None:
+    path, contents = examples / f"altered-{kept.name}", members(kept)
+    write_members(path, with_header(contents, data.draw(altered(header_of(contents)))))
+    with contextlib.suppress(PgmestError):
+        repr(pg.load(path))
+
+
 @fuzzed
 @given(data=st.data())
 def test_compressed_tables_with_damaged_text(examples: Path, data: st.DataObject) -> None:
