@@ -155,7 +155,9 @@ def test_tables_with_wrong_numbers_are_refused(tmp_path, kind, cells):
         pg.load(path)
 
 
-@pytest.mark.parametrize("array", [np.array([1, 2]), np.float32([1, 2]), np.array([True, False]), np.float64(1)])
+@pytest.mark.parametrize(
+    "array", [np.array([1, 2]), np.array([1, 2], dtype=np.float32), np.array([True, False]), np.float64(1)]
+)
 def test_tables_of_another_type_are_refused(tmp_path, array):
     path = written(tmp_path / "m.npz", cliques=[["a"]], cells=np.asarray(array))
     with pytest.raises(FileFormatError, match="one-dimensional array of float64"):
