@@ -78,7 +78,7 @@ def measure_emphasized(rounds: Rounds) -> None:
     chosen = measured_ahead(map(rounds._table_candidate, tables), share, mechanism.min_error_reduction)
     if chosen:
         rounds._measure(0, chosen, share)
-        rounds.evidence = rounds._evidence()
+        rounds.evidence = rounds.gathered()
     for clique in set(tables) - set(rounds.level_of):
         del rounds.dependence[clique]
 

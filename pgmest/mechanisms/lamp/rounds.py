@@ -41,6 +41,7 @@ from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together, mea
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
+from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
@@ -55,7 +56,11 @@ LEAST_SHARE = 1e-9
 
 @dataclass(eq=False)
 class Rounds(ScoredRounds):
-    """The rounds of a run of `LAMP`, which measure the candidates that the scores favor."""
+    """The rounds of a run of `LAMP`, which measure the candidates that the scores favor.
+
+    A subclass can replace what they ask of the records: `gathered`, `nested`, `noise_of`, `planned`, `screened`,
+    `again`, `query` and `measure`. Those of `LAMP` are about one table.
+    """
 
     _histograms: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
@@ -70,33 +75,37 @@ class Rounds(ScoredRounds):
             demand = WorkloadDemand.of(curator.domain, workload)
         possible = PossibleCells.of(curator.domain, curator.structural_zeros, mechanism.max_megabytes)
         state = cls(mechanism, curator, demand, NoiseModel.of(curator.budget, curator.neighbors), public, possible)
-        more = bool(demand.pairs or demand.has_range_queries)
-        share = mechanism.first_share if more else 1.0
-        total_known = curator.fixed_total is not None
-        first = InitialMeasurements.of(curator.domain, demand, state.noise_model, share, total_known)
-        cliques, queries, shares = zip(*first.measurements(), strict=True)
-        spend = curator.budget * mechanism.first_share if more else curator.remaining
-        found = curator.measure_all(cliques, spend, weights=shares, queries=queries)
-        state.evidence = state._evidence()
-        state.levels = {name: state._nested_groups(name) for name in demand.attributes}
+        state.measure_one_way(curator.fixed_total is not None)
         for clique in (table.clique for table in known_tables(curator)):
             if len(clique) > 1 and state.levels.keys() >= set(clique):  # never scored, and measured finely already
                 state.level_of[clique] = max(len(state.levels[name]) for name in clique) - 1
-        for measurement, share in zip(found, shares, strict=True):
-            if not measurement.noisy:
-                continue
-            size = tuple(curator.domain[name] for name in measurement.clique)
-            if len(size) == 1 and measurement.rows < size[0] - 1:
-                size = (measurement.rows,)
-            state.measured_marginals.append(
-                MeasuredMarginal(0, measurement.clique, size, share, float(np.mean(measurement.stddev)))
-            )
         return state
 
-    def _evidence(self) -> Evidence:
+    def measure_one_way(self, total_known: bool) -> None:
+        """Measure the one-way marginals, and the number of records unless it is known."""
+        curator, demand = self.curator, self.demand
+        more = bool(demand.pairs or demand.has_range_queries)
+        share = self.mechanism.first_share if more else 1.0
+        first = InitialMeasurements.of(curator.domain, demand, self.noise_model, share, total_known)
+        cliques, queries, shares = zip(*first.measurements(), strict=True)
+        spend = curator.budget * self.mechanism.first_share if more else curator.remaining
+        groups = [[np.arange(curator.domain[name]) for name in clique] for clique in cliques]
+        stddevs = self.measure(cliques, groups, queries, shares, spend)
+        self.evidence = self.gathered()
+        self.levels = {name: self.nested(name) for name in demand.attributes}
+        for clique, query, share, stddev in zip(cliques, queries, shares, stddevs, strict=True):
+            if stddev is None:
+                continue
+            size = tuple(curator.domain[name] for name in clique)
+            if len(size) == 1 and query is not None and query.rows < size[0] - 1:
+                size = (query.rows,)
+            self.measured_marginals.append(MeasuredMarginal(0, clique, size, share, stddev))
+
+    def gathered(self) -> Evidence:
+        """Return the evidence from all answers so far."""
         return evidence_of(self.curator, self.public, self.public_pairs, self.possible)
 
-    def _nested_groups(self, name: str) -> tuple[np.ndarray, ...]:
+    def nested(self, name: str) -> tuple[np.ndarray, ...]:
         """Return the groups of the codes of an attribute at each level, along its tree if there is one."""
         return nested_groups(self.evidence.counts(name), ranges_of_branches(self.curator.domain, name))
 
@@ -116,13 +125,17 @@ class Rounds(ScoredRounds):
     def _measure_one_way_again(self) -> None:
         """Measure the one-way marginals again, before errors in them hide the dependence of pairs."""
         self._update_sensitivity()
-        share = self.curator.remaining / self.curator.budget - self.mechanism.scoring_share
+        candidates, share = self.again(list(self._one_way_candidates()))
         if share < LEAST_SHARE:
             return
-        self._allocate(0, list(self._one_way_candidates()), AGAIN * share)
+        self._allocate(0, candidates, share)
         fixed = {name for clique in self.level_of for name in clique}  # these tables keep their groups
         free = [name for name in self.demand.attributes if name not in fixed]
-        self.levels |= {name: self._nested_groups(name) for name in free}
+        self.levels |= {name: self.nested(name) for name in free}
+
+    def again(self, candidates: list[CandidateMarginal]) -> tuple[list[CandidateMarginal], float]:
+        """Return the one-way marginals that a small budget measures again, and their share of the budget."""
+        return candidates, AGAIN * (self.curator.remaining / self.curator.budget - self.mechanism.scoring_share)
 
     def _measure_all(self) -> None:
         """Measure all pairs and triples without scores, and one-way marginals again if this lowers the error."""
@@ -145,10 +158,10 @@ class Rounds(ScoredRounds):
 
     def _allocate(self, number: int, candidates: Sequence[CandidateMarginal], share: float) -> None:
         """Measure all candidates that get a part of a share of the budget."""
-        self._measure(number, self._planned(candidates, self.workload_sensitivity.item_errors, share, 0.0), share)
-        self.evidence = self._evidence()
+        self._measure(number, self.planned(candidates, self.workload_sensitivity.item_errors, share, 0.0), share)
+        self.evidence = self.gathered()
 
-    def _planned(
+    def planned(
         self, candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, share: float, least: float
     ) -> dict[Clique, tuple[CandidateMarginal, float]]:
         """Return the candidates to measure with a share of the budget, each with its part, as `select_candidates`."""
@@ -167,12 +180,12 @@ class Rounds(ScoredRounds):
         if not last:
             candidates += self._later_triples()
         least = self.mechanism.min_error_reduction
-        plan = self._planned(candidates, self._item_errors(), left, least)
+        plan = self.planned(candidates, self._item_errors(), left, least)
         if last:
             self._measure(number, plan, left)
         elif chosen := self._strongest(plan, tree=number == 1):
             self._measure(number, chosen, min(left, sum(share for _, share in chosen.values())))
-        self.evidence = self._evidence()
+        self.evidence = self.gathered()
 
     def _item_errors(self) -> ItemErrors:
         """Return the items of the workload; those with strong dependence weigh more if the budget is small."""
@@ -280,10 +293,14 @@ class Rounds(ScoredRounds):
             self.dependence[clique] if dependence is None else dependence,
             COARSE_LEVEL,
             self.evidence.total,
-            self.noise_model,
+            self.noise_of(clique),
             earlier,
             self.workload_sensitivity.of_table(clique),
         )
+
+    def noise_of(self, clique: Clique) -> NoiseModel:
+        """Return the noise of a share in the table of a pair or triple."""
+        return self.noise_model
 
     def _histogram(self, name: str, level: int) -> tuple[np.ndarray, np.ndarray]:
         level = min(level, len(self.levels[name]) - 1)
@@ -320,12 +337,31 @@ class Rounds(ScoredRounds):
                 level = self.level_of.setdefault(clique, candidate.level(part * share / whole))
             asked += self._parts(clique, level, part)
         cliques, groups, weights = zip(*asked, strict=True)
-        queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
-        found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
-        for measurement, sides, weight in zip(found, groups, weights, strict=True):
-            if not measurement.noisy:
-                continue
-            self._add_measured(number, measurement, sides, chosen[measurement.clique][0], weight * share / whole)
+        queries = [self.query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
+        stddevs = self.measure(cliques, groups, queries, weights, spend)
+        for clique, sides, weight, stddev in zip(cliques, groups, weights, stddevs, strict=True):
+            if stddev is not None:
+                self._add_measured(number, clique, sides, stddev, chosen[clique][0], weight * share / whole)
+
+    def measure(
+        self,
+        cliques: Sequence[Clique],
+        groups: Sequence[Sequence[np.ndarray]],
+        queries: Sequence[Kron | None],
+        weights: Sequence[float],
+        spend: Budget,
+    ) -> list[float | None]:
+        """Measure marginals; return the standard deviation of the noise of each, or None if it is known exactly.
+
+        Args:
+            cliques: The attributes of each marginal.
+            groups: The groups of the codes of each attribute; those that `queries` ask for.
+            queries: The query of each marginal; None asks for its counts.
+            weights: The proportions of the shares of the budget.
+            spend: The budget of all marginals together.
+        """
+        answers = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
+        return [float(np.mean(answer.stddev)) if answer.noisy else None for answer in answers]
 
     def _parts(self, clique: Clique, level: int | None, part: float) -> list[tuple[Clique, list[np.ndarray], float]]:
         """Return the measurements of a candidate: its groups and weight, or those of the levels of a tree."""
@@ -335,7 +371,7 @@ class Rounds(ScoredRounds):
         shares = level_parts(tree, self.noise_model.power)
         return [(clique, [labels], part * share) for labels, share in zip(tree, shares.tolist(), strict=True)]
 
-    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
+    def query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
         """Return the query for a marginal over groups; None asks for the number of records."""
         if not clique:
             return None
@@ -351,13 +387,18 @@ class Rounds(ScoredRounds):
         return [self.levels[name][last[name] if level is None else min(level, last[name])] for name in clique]
 
     def _add_measured(
-        self, number: int, measurement: Any, groups: list[np.ndarray], candidate: CandidateMarginal, share: float
+        self,
+        number: int,
+        clique: Clique,
+        groups: list[np.ndarray],
+        stddev: float,
+        candidate: CandidateMarginal,
+        share: float,
     ) -> None:
-        clique, size = measurement.clique, tuple(int(labels.max()) + 1 for labels in groups)
+        size = tuple(int(labels.max()) + 1 for labels in groups)
         scale = 1 / (2 * self.evidence.total)
         before = float(candidate.errors[0]) * scale
         after = (1 - candidate.reduction(share)) * float(candidate.errors[0]) * scale
-        stddev = float(np.mean(measurement.stddev))
         self.measured_marginals.append(
             MeasuredMarginal(number, clique, size, share, stddev, before if len(clique) > 1 else None, after)
         )

@@ -134,7 +134,7 @@ class ScoredRounds:
             found = self._compare_with_public(self.public, expected)
         else:
             if self.small_budget and not (triples and self.demand.triples):
-                scorer, expected = self._screened(scorer, expected)
+                scorer, expected = self.screened(scorer, expected)
             found = scorer.found([expected])[0].dependence
         self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
@@ -142,7 +142,7 @@ class ScoredRounds:
             if expected:
                 self.dependence.update(scorer.found([expected], found)[0].dependence)
 
-    def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
+    def screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
         """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest.
 
         If structural zeros join all attributes, no pair extends the forest, and any pairs are scored.

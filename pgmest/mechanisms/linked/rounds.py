@@ -14,10 +14,8 @@ from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal, NoiseModel
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.groups import nested_groups
-from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
-from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
-from pgmest.mechanisms.lamp.rounds import LEAST_SHARE, Rounds
+from pgmest.mechanisms.lamp.rounds import Rounds
 from pgmest.mechanisms.lamp.scorer import Scorer
 from pgmest.mechanisms.lamp.small_budgets import AGAIN, selections
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
@@ -139,11 +137,13 @@ class LinkedRounds(Rounds):
         linked: the answers, and the families of the present model.
         make: the function that makes families.
         above: the noise of answers about parents, which may be contrasts.
+        generator: the generator for the first model.
     """
 
     linked: LinkedEvidence = field(init=False)
     make: Maker = field(init=False)
     above: NoiseModel = field(init=False)
+    generator: np.random.Generator = field(init=False)
 
     @classmethod
     def begin(
@@ -165,22 +165,11 @@ class LinkedRounds(Rounds):
             generator: the generator for the first model.
             possible: the impossible combinations, if there are any.
         """
-        above, demand = NoiseModel.of(curator.budget, curator.neighbors), _demand(layout)
-        state = cls(mechanism, curator, demand, replace(above, most_contrasted=1), possible=possible)
+        above = NoiseModel.of(curator.budget, curator.neighbors)
+        state = cls(mechanism, curator, _demand(layout), replace(above, most_contrasted=1), possible=possible)
         state.linked, state.make, state.above = LinkedEvidence(layout, curator, possible=possible), make, above
-        first = InitialMeasurements.of(curator.domain, demand, state.noise_model, mechanism.first_share, False)
-        cliques, shares = list(first.shares), list(first.shares.values())
-        more = len(demand.pairs) > 0
-        groups = [[state._whole(name) for name in clique] for clique in cliques]
-        spend = curator.budget * mechanism.first_share if more else curator.remaining
-        found = state._answers(cliques, groups, [None] * len(cliques), shares, spend)
-        state.linked.start(generator)
-        state.evidence = state._evidence()
-        state.levels = {name: state._nested(name) for name in demand.attributes}
-        for clique, share, stddev in zip(cliques, shares, found, strict=True):
-            size = tuple(curator.domain[name] for name in clique)
-            part = share if more else share / sum(shares)
-            state.measured_marginals.append(MeasuredMarginal(0, clique, size, part, stddev))
+        state.generator = generator
+        state.measure_one_way(total_known=False)
         return state
 
     @property
@@ -221,33 +210,24 @@ class LinkedRounds(Rounds):
         for name, answer, cut in zip(names, answers, cuts, strict=True):
             self.linked.numbers.append(measured_numbers(layout, name, answer, cut))
 
-    def _evidence(self) -> Evidence:
+    def gathered(self) -> Evidence:
+        if self.linked.families is None:
+            self.linked.start(self.generator)
         return self.linked.refreshed(self.make)
 
-    def _whole(self, name: str) -> np.ndarray:
-        return np.arange(self.curator.domain[name])
-
-    def _nested(self, name: str) -> tuple[np.ndarray, ...]:
+    def nested(self, name: str) -> tuple[np.ndarray, ...]:
         """Return the nested groups of the codes of an attribute, absent children never together with codes."""
         counts = self.evidence.counts(name)
         if self.linked.layout.kind(name) in (PARENT, NUMBER):
             return nested_groups(counts)
         return tuple(np.append(labels, labels[-1] + 1) for labels in nested_groups(counts[:-1]))
 
-    def _table_candidate(self, clique: Clique) -> CandidateMarginal:
-        before = self.noise_model
-        try:
-            self.noise_model = self._noise_of(clique)
-            return super()._table_candidate(clique)
-        finally:
-            self.noise_model = before
-
-    def _noise_of(self, clique: Clique) -> NoiseModel:
+    def noise_of(self, clique: Clique) -> NoiseModel:
         """Return the noise in the averages of a clique: less than that in the measured lengths."""
         families = self.linked.families
         if self.linked.layout.is_above(clique) or families is None:
             return self.above
-        groups = [self._whole(name) for name in clique]
+        groups = [np.arange(self.curator.domain[name]) for name in clique]
         lengths, averages = families.tables(clique, groups)
         present = families.layout.present(clique, groups)
         if self._averaged:
@@ -256,7 +236,7 @@ class LinkedRounds(Rounds):
         ratio = float(averages[present].sum()) / whole if whole > 0 else 1.0
         return replace(self.noise_model, whole=self.noise_model.whole * min(ratio, 1.0) ** 2)
 
-    def _planned(
+    def planned(
         self, candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, share: float, least: float
     ) -> Plan:
         """Return the plan of tables of parents, with the share that they need, and that of all others."""
@@ -272,7 +252,7 @@ class LinkedRounds(Rounds):
         """Return the tables of parents among candidates, or the others."""
         return [candidate for candidate in candidates if self.linked.layout.is_above(candidate.clique) != other]
 
-    def _screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
+    def screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
         """Return the scorer and the tables of the pairs to score: those that matter by themselves are not selected.
 
         The attributes of parents can have hundreds of pairs, and two of a child a single one, which matters as much as
@@ -281,7 +261,7 @@ class LinkedRounds(Rounds):
         number = selections(len(expected), len(self.demand.attributes))
         least = sum(self.demand.pairs.values()) / max(1, number or 1)
         alone = {pair: table for pair, table in expected.items() if number and self.demand.pairs[pair] >= least}
-        scorer, found = super()._screened(scorer, {pair: expected[pair] for pair in expected if pair not in alone})
+        scorer, found = super().screened(scorer, {pair: expected[pair] for pair in expected if pair not in alone})
         return scorer, {**found, **alone}
 
     def _needed(self, above: Sequence[CandidateMarginal], item_errors: ItemErrors, least: float) -> float:
@@ -292,46 +272,16 @@ class LinkedRounds(Rounds):
         alone = ALONE * (1 - self.mechanism.scoring_share * scored) - spent
         return share_of_parents(above, item_errors.inside_of(layout.parents), alone, least)
 
-    def _measure_one_way_again(self) -> None:
-        """Measure those of parents again, with a part of what all tables of parents get."""
-        before = self.levels
-        self._update_sensitivity()
-        above = self._of_parents(self._one_way_candidates())
-        share = AGAIN * self._needed(above, self.workload_sensitivity.item_errors, 0.0)
-        if share > LEAST_SHARE:
-            self._allocate(0, above, share)
-        fixed = {name for clique in self.level_of for name in clique}
-        self.levels = {name: before[name] if name in fixed else self._nested(name) for name in before}
+    def again(self, candidates: list[CandidateMarginal]) -> tuple[list[CandidateMarginal], float]:
+        """Return the one-way marginals of parents, with a part of what all tables of parents get."""
+        above = self._of_parents(candidates)
+        return above, AGAIN * self._needed(above, self.workload_sensitivity.item_errors, 0.0)
 
-    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
+    def query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
         if not clique:
             return None
         above = self.linked.layout.is_above(clique)
         return grouping_query(clique, groups, [above and self.above.contrasted(int(g[-1]) + 1) for g in groups])
-
-    def _measure_at_once(
-        self, number: int, chosen: dict[Clique, tuple[CandidateMarginal, float]], share: float
-    ) -> None:
-        whole = sum(part for _, part in chosen.values())
-        left = self.curator.remaining / self.curator.budget
-        spend = self.curator.remaining if share >= left else self.curator.budget * share
-        groups = {clique: self._chosen_groups(clique, *chosen[clique], share / whole) for clique in chosen}
-        cliques = list(chosen)
-        weights = [chosen[clique][1] for clique in cliques]
-        queries = [self._query(clique, groups[clique]) for clique in cliques]
-        found = self._answers(cliques, [groups[clique] for clique in cliques], queries, weights, spend)
-        for clique, weight, stddev in zip(cliques, weights, found, strict=True):
-            answer = _Measured(clique, stddev)
-            self._add_measured(number, answer, groups[clique], chosen[clique][0], weight * share / whole)
-
-    def _chosen_groups(
-        self, clique: Clique, candidate: CandidateMarginal, part: float, scale: float
-    ) -> list[np.ndarray]:
-        """Return the groups over which a candidate is measured; a table keeps its first ones."""
-        level = None if candidate.levels is None else candidate.level(part * scale)
-        if len(clique) > 1:
-            level = self.level_of.setdefault(clique, candidate.level(part * scale))
-        return self._groups(clique, level)
 
     def _cut(self, clique: Clique, groups: tuple[np.ndarray, ...], share: float) -> float:
         """Return the length to which families are cut in a table that gets a share of the budget."""
@@ -342,14 +292,14 @@ class LinkedRounds(Rounds):
         stddev = float(self.above.precision(share)) ** -0.5
         return best_cut(self.linked.layout, clique, groups, families, scale, stddev, UNKNOWN * self.small_budget)
 
-    def _answers(
+    def measure(
         self,
         cliques: Sequence[Clique],
         groups: Sequence[Sequence[np.ndarray]],
         queries: Sequence[Kron | None],
         weights: Sequence[float],
         spend: Budget,
-    ) -> list[float]:
+    ) -> list[float | None]:
         """Measure cliques, those with attributes of children as lengths; return the noise of each.
 
         Both kinds are measured with their parts of the budget.
@@ -358,7 +308,7 @@ class LinkedRounds(Rounds):
         above = [place for place, clique in enumerate(cliques) if layout.is_above(clique)]
         below = [place for place in range(len(cliques)) if place not in set(above)]
         parts = spend.split([sum(weights[p] for p in kind) for kind in (above, below)])
-        stddevs = [0.0] * len(cliques)
+        stddevs: list[float | None] = [None] * len(cliques)
         if above:  # first, as only these can be refused, because a part is too small
             asked, shares = [queries[p] for p in above], [weights[p] for p in above]
             found = curator.measure_all([cliques[p] for p in above], parts[0], weights=shares, queries=asked)
@@ -382,11 +332,3 @@ class LinkedRounds(Rounds):
 def _demand(layout: Layout) -> WorkloadDemand:
     weights = family_workload(layout)
     return WorkloadDemand.of(layout.domain, marginals(list(weights), weights=list(weights.values())))
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """A measurement as `Rounds` reports it."""
-
-    clique: Clique
-    stddev: float

@@ -42,7 +42,7 @@ def asked(data: FamilyDataset, seed: int, rho: float) -> list[tuple[Any, np.ndar
     for cliques, spend in (([(name,) for name in layout.domain], Rho(rho / 4)), (pairs, None)):
         groups = [[np.arange(layout.domain[name]) for name in clique] for clique in cliques]
         rest = curator.remaining if spend is None else spend
-        rounds._answers(cliques, groups, [None] * len(cliques), [1.0] * len(cliques), rest)
+        rounds.measure(cliques, groups, [None] * len(cliques), [1.0] * len(cliques), rest)
         if spend is not None:
             rounds.linked.families, rounds.evidence = FAMILIES, Evidence.of(curator.measurements, layout.domain, 30.0)
             rounds.above = NoiseModel.of(curator.budget, curator.neighbors)
