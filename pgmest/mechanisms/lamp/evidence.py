@@ -11,14 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.errors import TotalError
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, has_range_queries, read_grouping
+from pgmest.mechanisms.held_records import known_tables
+from pgmest.mechanisms.invariants import possible_total
+from pgmest.mechanisms.lamp.answers import (
+    Answer,
+    RangeAnswers,
+    counts_all,
+    has_range_queries,
+    least_total,
+    read_grouping,
+)
 from pgmest.mechanisms.lamp.groups import disaggregated
 from pgmest.mechanisms.lamp.one_way_evidence import OneWayEvidence
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.shrinkage import NoisyPair, ipf, ipf_two_way, safe_ratios, shrunk_triple
+from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.models.errors.mixture import learned_weights
+from pgmest.privacy.curator import Curator
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
@@ -291,3 +303,30 @@ def _averaged(known: tuple[np.ndarray, float] | None, fresh: tuple[np.ndarray, f
         return fresh
     a, b = 1 / known[1], 1 / fresh[1]
     return (a * known[0] + b * fresh[0]) / (a + b), 1 / (a + b)
+
+
+def evidence_of(
+    curator: Curator,
+    public: PublicTables | None = None,
+    public_pairs: Iterable[Clique] = (),
+    possible: PossibleCells | None = None,
+) -> Evidence:
+    """Return the evidence from all measurements, invariants, public tables of `public_pairs`, and structural zeros."""
+    total, _ = total_of(curator)
+    ordered = isinstance(curator, OrderedCurator)
+    answers = [*known_tables(curator), *(curator.known_branches if ordered else ()), *curator.measurements]
+    return Evidence.of(answers, curator.domain, total, public, public_pairs, possible)
+
+
+def total_of(curator: Curator) -> tuple[float, float]:
+    """Return the number of records and its standard error, estimated from all answers that determine it."""
+    from pgmest.solvers.total import estimate_total
+
+    if curator.fixed_total is not None:
+        return curator.fixed_total, 0.0
+    whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
+    try:
+        found = estimate_total(whole, curator.domain)
+    except TotalError:
+        return possible_total(curator, least_total(curator.measurements, curator.domain)), math.inf
+    return possible_total(curator, found.value), found.stddev

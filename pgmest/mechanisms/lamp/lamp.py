@@ -20,16 +20,14 @@ from pgmest.inference.exact.structural_zeros import excluded_cells
 from pgmest.measurements.known_errors import KnownErrors
 from pgmest.mechanisms.held_records import known_tables, model_with_invariants
 from pgmest.mechanisms.kept_pairs import LOST
-from pgmest.mechanisms.lamp.collected_evidence import evidence_of, total_of
 from pgmest.mechanisms.lamp.emphasis import measure_emphasized, remaining_dependence
-from pgmest.mechanisms.lamp.evidence import Evidence
+from pgmest.mechanisms.lamp.evidence import Evidence, evidence_of, total_of
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
-from pgmest.mechanisms.lamp.measured_marginals import measurement_report
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
-from pgmest.mechanisms.lamp.raking import weighted_records
-from pgmest.mechanisms.lamp.refinement import refined_records
+from pgmest.mechanisms.lamp.records import refined_records, weighted_records
 from pgmest.mechanisms.lamp.rounds import Rounds
+from pgmest.mechanisms.lamp.scored_rounds import measurement_report
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator, TreeOrder
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
@@ -77,8 +75,8 @@ class LAMP(Mechanism):
     4. **Model.** Each noisy table is shrunk by a mixture of priors (`mixture`), towards independence or towards the
        prediction of a model of other pairs, whichever has the smaller estimated risk (`cross_fitting`). A junction tree
        of at most `max_megabytes` holds the most dependent tables (`grouped_model`). Its records are reweighted to
-       match all tables (`raking`), then as many records as the data has are drawn and changed code by code until they
-       match all tables as closely as possible (`refinement`). These records are the model.
+       match all tables (`raked`), then as many records as the data has are drawn and changed code by code until they
+       match all tables as closely as possible (`refined_records`). These records are the model.
 
     Its parts come from: Zhang et al. 2021 (PrivSyn: noisy distances from independence; cheaper here, since the model
     is already released); Xiao, He, Zhang and Kifer 2023 (ResidualPlanner: measuring interactions rather than counts);

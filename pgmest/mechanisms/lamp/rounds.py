@@ -11,7 +11,7 @@ import numpy as np
 from pgmest._base.stages import rounds_in_time
 from pgmest.errors import SpendTooSmall
 from pgmest.mechanisms.held_records import known_tables
-from pgmest.mechanisms.lamp.allocation import ItemErrors, select_candidates
+from pgmest.mechanisms.lamp.allocation import ItemErrors, WorkloadSensitivity, select_candidates
 from pgmest.mechanisms.lamp.answers import grouping_query
 from pgmest.mechanisms.lamp.candidates import (
     CELLS,
@@ -24,23 +24,20 @@ from pgmest.mechanisms.lamp.candidates import (
     total_candidate,
     unscored_candidate,
 )
-from pgmest.mechanisms.lamp.collected_evidence import evidence_of, total_of
 from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.emphasis import sampling_error
-from pgmest.mechanisms.lamp.evidence import Evidence
+from pgmest.mechanisms.lamp.evidence import Evidence, evidence_of, total_of
 from pgmest.mechanisms.lamp.grouped_model import tree_beside
 from pgmest.mechanisms.lamp.groups import branches, nested_groups, ranges_of_branches
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
-from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
-from pgmest.mechanisms.lamp.scored_rounds import ScoredRounds
+from pgmest.mechanisms.lamp.scored_rounds import MeasuredMarginal, ScoredRounds
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
-from pgmest.mechanisms.lamp.small_budgets import AGAIN, DEPENDENCE_WEIGHT, is_small
+from pgmest.mechanisms.lamp.screening import AGAIN, DEPENDENCE_WEIGHT, is_small
 from pgmest.mechanisms.lamp.tree_counts import level_parts, levels_together, measured_levels, share_with_levels
 from pgmest.mechanisms.lamp.tree_order import OrderedCurator
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
-from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.queries import Kron

@@ -12,8 +12,7 @@ from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
-from pgmest.mechanisms.lamp.raking import weighted_records
-from pgmest.mechanisms.lamp.refinement import refined_records
+from pgmest.mechanisms.lamp.records import refined_records, weighted_records
 from pgmest.mechanisms.linked.chains import Chains
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.mechanisms.linked.reweighting import child_sums

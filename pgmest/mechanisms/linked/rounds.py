@@ -17,7 +17,7 @@ from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.rounds import Rounds
 from pgmest.mechanisms.lamp.scorer import Scorer
-from pgmest.mechanisms.lamp.small_budgets import AGAIN, selections
+from pgmest.mechanisms.lamp.screening import AGAIN, selections
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
 from pgmest.mechanisms.linked.families import NUMBER, PARENT, Families, Layout
 from pgmest.mechanisms.linked.family_model import FamilyModel

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pgmest.mechanisms.lamp.collected_evidence import total_of
+from pgmest.mechanisms.lamp.evidence import total_of
 from pgmest.privacy.curator import Curator
 
 CERTAIN = 5.0

@@ -1,6 +1,6 @@
 """The report on a finished run of LAMP."""
 
-from pgmest.mechanisms.lamp.measured_marginals import MeasuredMarginal, measurement_report
+from pgmest.mechanisms.lamp.scored_rounds import MeasuredMarginal, measurement_report
 
 
 def test_the_report_says_what_was_measured_and_why():

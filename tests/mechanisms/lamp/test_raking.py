@@ -10,7 +10,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp import kernels
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
-from pgmest.mechanisms.lamp.raking import ONE_WAY_TOLERANCE, raked
+from pgmest.mechanisms.lamp.records import ONE_WAY_TOLERANCE, raked
 
 TOTAL = 3000.0
 

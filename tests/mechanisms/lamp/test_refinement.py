@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms import LAMP
-from pgmest.mechanisms.lamp import refinement
+from pgmest.mechanisms.lamp import records as lamp_records
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
-from pgmest.mechanisms.lamp.refinement import refine_rows, target_tables, two_at_once
+from pgmest.mechanisms.lamp.records import refine_rows, target_tables, two_at_once
 from pgmest.synthesis.local_search import TargetTable
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
@@ -50,7 +50,7 @@ def test_no_change_of_one_code_brings_records_closer(by_attribute, seed, count, 
     rows = random_rows(rng, count)
     before = distance(rows, goals)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(refinement, "MANY_ATTRIBUTES", 0 if by_attribute else 32)
+        patched.setattr(lamp_records, "MANY_ATTRIBUTES", 0 if by_attribute else 32)
         for _ in range(10):
             refine_rows(rows, DOMAIN, goals, 1.0, rng, chosen)
     least = distance(rows, goals)
@@ -65,7 +65,7 @@ def test_no_change_of_one_code_brings_records_closer(by_attribute, seed, count, 
 
 @pytest.mark.parametrize("many", [0, 32])
 def test_tables_that_records_can_have_are_met(monkeypatch, many):
-    monkeypatch.setattr(refinement, "MANY_ATTRIBUTES", many)
+    monkeypatch.setattr(lamp_records, "MANY_ATTRIBUTES", many)
     rng = np.random.default_rng(0)
     first = rng.integers(0, 3, 2000)
     rows = np.stack([first, (first + rng.integers(0, 2, 2000)) % 4, rng.integers(0, 2, 2000), first + 1], axis=1)
@@ -80,7 +80,7 @@ def test_tables_that_records_can_have_are_met(monkeypatch, many):
 
 @pytest.mark.parametrize("many", [0, 32])
 def test_what_is_in_no_table_stays(monkeypatch, many):
-    monkeypatch.setattr(refinement, "MANY_ATTRIBUTES", many)
+    monkeypatch.setattr(lamp_records, "MANY_ATTRIBUTES", many)
     rng = np.random.default_rng(0)
     rows, goal = random_rows(rng, 300), TargetTable(("a", "b"), np.full((3, 4), 25.0), 0.0)
     before = rows.copy()
@@ -162,7 +162,7 @@ def mean_error(records, model):
 
 def test_records_of_wide_tables_have_the_tables_of_the_model_and_not_those_of_a_sample():
     weighted, model = wide_model()
-    records = refinement.refined_records(weighted, model, [], np.random.default_rng(0))
+    records = lamp_records.refined_records(weighted, model, [], np.random.default_rng(0))
     assert mean_error(records, model) < 0.1 * mean_error(weighted, model)
 
 
@@ -172,7 +172,7 @@ def test_records_of_wide_tables_do_not_depend_on_the_number_of_threads():
     try:
         for threads in (1, 2, 3):
             pg.set_threads(threads)
-            found.append(refinement.refined_records(weighted, model, [], np.random.default_rng(0)))
+            found.append(lamp_records.refined_records(weighted, model, [], np.random.default_rng(0)))
     finally:
         pg.set_threads(None)
     assert found[0] == found[1] == found[2]
@@ -181,11 +181,11 @@ def test_records_of_wide_tables_do_not_depend_on_the_number_of_threads():
 def test_wide_tables_keep_what_was_measured_where_a_sweep_would_take_too_long(monkeypatch):
     weighted, model = wide_model()
     whole = len(target_tables(weighted, model))
-    monkeypatch.setattr(refinement, "MOST_PAIR_STEPS", 5000 * 800.0)
+    monkeypatch.setattr(lamp_records, "MOST_PAIR_STEPS", 5000 * 800.0)
     some = target_tables(weighted, model)
     assert some[0].clique == ("x0", "x1")
     assert 90 < len(some) <= 101 < whole == 40 * 39 // 2
-    monkeypatch.setattr(refinement, "MOST_PAIR_STEPS", 0.0)
+    monkeypatch.setattr(lamp_records, "MOST_PAIR_STEPS", 0.0)
     assert [goal.clique for goal in target_tables(weighted, model)] == [("x0", "x1")]
 
 

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 import pgmest as pg
 from pgmest.mechanisms.lamp.groups import nested_groups
-from pgmest.mechanisms.lamp.scores import noisy_distances, score_sensitivity, scores_stddev
+from pgmest.mechanisms.lamp.scorer import noisy_distances, score_sensitivity, scores_stddev
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
 from pgmest.privacy.grouped_distances import GroupedDistance
 from pgmest.privacy.payment import Payment

@@ -13,7 +13,7 @@ import pgmest as pg
 from pgmest import zeros
 from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.candidates import NoiseModel
-from pgmest.mechanisms.lamp.collected_evidence import evidence_of
+from pgmest.mechanisms.lamp.evidence import evidence_of
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate
