@@ -7,10 +7,12 @@ counted from the records without noise, and for their owner only.
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from pgmest._base.html import html_text
 from pgmest._base.printable import on_one_line
 from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
+from pgmest.data.batches import batches, by_partition, engine_error, in_partitions
 from pgmest.data.beginning import extent_of
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import ReadingWarning, collected, lazy_frame
@@ -25,15 +28,12 @@ from pgmest.data.names import index_note
 from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, listed, percent_text, plural
-from pgmest.schema.broken import BrokenConstraint, constraints_to_check, count_in_engine
-from pgmest.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
+from pgmest.schema.broken import BrokenConstraint, constraints_to_check
+from pgmest.schema.column import FATES, FORESEEN, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
 from pgmest.schema.column_check import ALARMING, ColumnCheck
 from pgmest.schema.detail import Detail
 from pgmest.schema.dropped_rows import DroppedRows
-from pgmest.schema.encoding import read_in_engine
-from pgmest.schema.engine import EngineColumn
-from pgmest.schema.engine_frames import within_limits
-from pgmest.schema.unit import Persons, Unit
+from pgmest.schema.unit import Persons, Unit, persons_in_engine
 from pgmest.schema.weight import WeightCheck
 
 if TYPE_CHECKING:
@@ -175,18 +175,21 @@ def check(schema: Schema, table: Any) -> TableCheck:
     wanted = [*names, *([unit.column] if unit else [])]
     skipped: Counter[str] = Counter()
     lazy = None if path else lazy_frame(table, wanted)
-    if lazy is not None:
-        checks = tuple(_counted_in_engine(column, lazy) for column in described)
-        count_in_engine(broken, lazy)
-        dropped = DroppedRows.in_engine(unit, lazy) if unit else None
-        if weight:
-            weight.count_in_engine(lazy)
-            weight.add_codes(next(one for one in checks if one.column is weight.weight.column).counts.sum(axis=0))
+    counted = [*broken, *([weight] if weight else [])]
+    if lazy is not None and in_partitions(lazy):
+        try:
+            checks = _counted_by_partition(described, lazy, counted)
+            dropped = DroppedRows.in_engine(unit, persons_in_engine(lazy, unit)) if unit else None
+        except Exception as error:
+            raise engine_error(error) from error
     else:
-        pieces = read_pieces(table, wanted, left_out=skipped) if path else iter([read_values(table, wanted)])
+        if lazy is not None:
+            pieces = batches(lazy)
+        else:
+            pieces = read_pieces(table, wanted, left_out=skipped) if path else iter([read_values(table, wanted)])
         persons = Persons() if unit else None
         try:
-            checks = _counted(described, pieces, [*broken, *([weight] if weight else [])], unit, persons)
+            checks = _counted(described, pieces, counted, unit, persons)
         except DataError as error:
             raise DataError(f"{table}: {error}" if path else str(error)) from None
         dropped = DroppedRows.of_counts(unit, *persons.counted()) if unit and persons else None
@@ -217,7 +220,7 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
 
 def _counted(
     columns: Sequence[SchemaColumn],
-    pieces: Iterator[dict[str, Values]],
+    pieces: Iterator[Mapping[str, Values]],
     counted: Sequence[BrokenConstraint | WeightCheck],
     unit: Unit | None,
     persons: Persons | None,
@@ -248,32 +251,24 @@ def _few(shown: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(shown))[:EXAMPLES]
 
 
-def _counted_in_engine(column: SchemaColumn, frame: nw.LazyFrame[Any]) -> ColumnCheck:
-    """Return the check of one column, counted by the engine that holds it."""
-    import narwhals as nw
+def _counted_by_partition(
+    columns: Sequence[SchemaColumn], frame: nw.LazyFrame[Any], counted: Sequence[BrokenConstraint | WeightCheck]
+) -> tuple[ColumnCheck, ...]:
+    """Return what `_counted` does, counted where the partitions of the frame are."""
 
-    frame = within_limits(frame.select(column.name))
-    held = EngineColumn(frame, column.name, frame.collect_schema()[column.name])
-    expressions, read = read_in_engine(column, held, "0 ")
-    codes, outside = column.place_in_engine(read.reading)
-    gap, unreadable = read.null | read.marked, read.reading.unreadable
-    to_gap = gap | unreadable | outside if column.outside == "missing" else gap | unreadable
-    code = nw.when(to_gap).then(nw.lit(column.gap_code)).otherwise(codes.cast(nw.Int64))
-    fate = nw.when(outside).then(nw.lit(OUTSIDE)).otherwise(nw.lit(FORESEEN))
-    fate = nw.when(unreadable).then(nw.lit(UNREADABLE)).otherwise(fate)
-    fate = nw.when(gap).then(nw.lit(MISSING)).otherwise(fate)
-    read_frame = frame.select(column.name, *expressions)  # as columns first: what follows refers to them many times
-    cells = read_frame.select(code.alias("code"), fate.alias("fate"))
-    found = collected(cells.group_by("code", "fate").agg(nw.len().alias("count")))
-    counts = np.zeros((len(FATES), column.size), dtype=np.int64)
-    for place, of_fate, number in zip(*(found[name].to_list() for name in ("code", "fate", "count")), strict=True):
-        empty = of_fate is None or place is None
-        counts[MISSING if empty else of_fate, column.gap_code if empty else place] += number
-    examples, detail = {}, Detail(column)
-    detail.count_in_engine(read_frame, held, read)
-    for one in (UNREADABLE, OUTSIDE):
-        if counts[one].any():
-            lost = replace(held, frame=read_frame).samples(fate == one, SEARCHED)
-            examples[one] = _few(map(shown_value, lost))
-            detail.compare_case(lost)
-    return ColumnCheck(column, counts, examples, detail)
+    def tallied(pieces: Iterator[Mapping[str, Values]]) -> Iterator[dict[str, Any]]:
+        own = copy.deepcopy(list(counted))
+        checks = _counted(columns, pieces, own, None, None)
+        yield {"tally": [pickle.dumps(([(one.counts, one.examples, one.detail) for one in checks], own))]}
+
+    checks = _counted(columns, iter(()), (), None, None)
+    for tally in collected(by_partition(frame, tallied, {"tally": np.dtype("S")}))["tally"].to_list():
+        others, rules = pickle.loads(tally)
+        for check, (counts, examples, detail) in zip(checks, others, strict=True):
+            check.counts[:] += counts
+            for fate, few in check.examples.items():
+                few[:] = _few([*few, *examples[fate]])
+            check.detail.merge(detail)
+        for one, other in zip(counted, rules, strict=True):
+            one.merge(other)
+    return checks

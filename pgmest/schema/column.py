@@ -10,7 +10,7 @@ import abc
 import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import code_of, could_be_written, text_of
 from pgmest.tables.domain import Domain
 from pgmest.tables.hierarchy import Hierarchy
-
-if TYPE_CHECKING:
-    from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 
 COMMON_KEYS = ("type", "missing", "outside", "hierarchy")
 
@@ -116,14 +113,6 @@ class SchemaColumn(abc.ABC):
     def expected(self) -> str:
         """Return the foreseen values in words, for an error: "within 0..99"."""
 
-    @abc.abstractmethod
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        """Return the readings of the values, as expressions of an engine."""
-
-    @abc.abstractmethod
-    def place_in_engine(self, reading: Reading) -> EngineFound:
-        """Return the codes of readings, the same that `find` gives the values."""
-
     @property
     def numeric(self) -> bool:
         """Whether the values are numbers of a range, which have sums."""
@@ -143,12 +132,12 @@ class SchemaColumn(abc.ABC):
         """Return a number for each code that depends on its value alone, for the choice among the rows of a person."""
         return codes
 
-    def encode(self, values: Values | np.ndarray, first_row: int = 0) -> np.ndarray:
+    def encode(self, values: Values | np.ndarray, first_row: int | None = 0) -> np.ndarray:
         """Return the code of each value, shape (records,), in the smallest type that holds the codes.
 
         Args:
             values: a column; an array may hold numbers, booleans, dates, or objects, with null as None, NaN or NaT.
-            first_row: the number of the first of them, for errors.
+            first_row: the number of the first of them, for errors; None if rows have no numbers.
 
         Raises:
             DataError: with `outside: error`, for the first value that is not foreseen.
@@ -157,7 +146,7 @@ class SchemaColumn(abc.ABC):
         code, refused = self.judged(values)
         if self.outside == "error" and refused.any():
             row = int(refused.argmax())
-            self.refuse(None if values.gaps[row] else values.array[row], first_row + row)
+            self.refuse(None if values.gaps[row] else values.array[row], None if first_row is None else first_row + row)
         return code
 
     def judged(self, values: Values) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,7 +52,7 @@ class ColumnCheck:
 
     column: SchemaColumn
     counts: np.ndarray
-    examples: Mapping[int, Sequence[str]]
+    examples: Mapping[int, list[str]]
     detail: Detail
 
     @property

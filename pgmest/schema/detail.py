@@ -10,21 +10,15 @@ import itertools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pgmest.data.frames import collected
 from pgmest.data.values import Values
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import MISSING, SchemaColumn
-from pgmest.schema.encoding import Read
-from pgmest.schema.engine import EngineColumn
 from pgmest.schema.grid import Grid
 from pgmest.schema.readings import BLANKS, text_of
-
-if TYPE_CHECKING:
-    import narwhals as nw
 
 KEPT = 1024
 """The most distinct numbers whose counts are kept; the counts are too small by at most one row in this many."""
@@ -92,38 +86,12 @@ class Detail:
             least = sorted(self.common.values(), reverse=True)[KEPT]
             self.common = {number: count - least for number, count in self.common.items() if count > least}
 
-    def count_in_engine(self, frame: nw.LazyFrame[Any], held: EngineColumn, read: Read) -> None:
-        """Count the column in the engine that holds it.
-
-        Args:
-            frame: with the raw column, and with what was read of it.
-            held: the raw column.
-            read: the columns of the frame with what was read.
-        """
-        import narwhals as nw
-
-        blank = held.text == "" if held.form == "text" else nw.lit(False)
-        gap = read.null | read.marked
-        asked = {"marked": read.marked & ~read.null & ~blank}
-        if isinstance(self.column, Grid):
-            readable = ~gap & ~read.reading.unreadable
-            if self.column.kind == "integer":
-                asked["fractional"] = readable & read.reading.fractional
-                asked["padded"] = ~gap & (held.text.str.contains(PADDED) if held.form == "text" else nw.lit(False))
-            if self.column.kind == "date":
-                asked["timed"] = ~gap & _timed_in_engine(held)
-            number = read.reading.number
-            within = readable & (number >= self.column.low) & (number <= self.column.high)
-            if self.column.kind == "real" and self.column.decimals is not None:
-                asked["fractional"] = within & _beyond_decimals(number * self.column.units_of_one)
-            inside = frame.filter(within)
-            groups = inside.select(number.alias("number")).group_by("number").agg(nw.len().alias("rows"))
-            top = collected(groups.sort("rows", descending=True).head(KEPT))
-            self.common = dict(zip(top["number"].to_list(), map(int, top["rows"].to_list()), strict=True))
-        sums = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).sum().alias(name) for name, flag in asked.items())
-        row = collected(frame.select(*sums))
-        for name in asked:
-            setattr(self, name, int(row[name].to_list()[0] or 0))
+    def merge(self, other: Detail) -> None:
+        """Add the counts of other rows."""
+        for name in ("marked", "timed", "fractional", "padded"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.unlike_in_case |= other.unlike_in_case
+        self._add(np.array(list(other.common)), np.array(list(other.common.values()), dtype=np.int64))
 
 
 def _how_many(values: Values, holds: Callable[[Any], bool]) -> int:
@@ -134,10 +102,9 @@ def _how_many(values: Values, holds: Callable[[Any], bool]) -> int:
     return int(np.fromiter(map(holds, items), dtype=bool, count=len(items))[positions].sum())
 
 
-def _beyond_decimals(units: Any) -> Any:
-    """Return which numbers are not whole, up to rounding errors; an array or an expression of an engine."""
-    apart = units - (np.floor(units + 0.5) if isinstance(units, np.ndarray) else (units + 0.5).floor())
-    return (apart > 1e-6) | (apart < -1e-6)
+def _beyond_decimals(units: np.ndarray) -> np.ndarray:
+    """Return which numbers are not whole, up to rounding errors."""
+    return np.abs(units - np.floor(units + 0.5)) > 1e-6
 
 
 def _timed(values: Values) -> int:
@@ -152,17 +119,6 @@ def _is_timed(text: str) -> bool:
 
 def _matches(pattern: str, text: str) -> bool:
     return re.search(pattern, text.strip(BLANKS)) is not None
-
-
-def _timed_in_engine(held: EngineColumn) -> nw.Expr:
-    import narwhals as nw
-
-    if held.form == "text":
-        return held.text.str.contains(TIMED) & ~held.text.str.contains(MIDNIGHT)
-    if held.kind != nw.Datetime:
-        return nw.lit(False)
-    time = nw.col(held.name).dt
-    return (time.hour() > 0) | (time.minute() > 0) | (time.second() > 0) | (time.microsecond() > 0)
 
 
 def unused_between(used: Iterable[int], codes: int) -> tuple[range, range] | None:

@@ -10,9 +10,7 @@ import numpy as np
 
 from pgmest.data.frames import collected
 from pgmest.errors import percent_text, plural
-from pgmest.schema.engine import EngineColumn
-from pgmest.schema.engine_frames import within_limits
-from pgmest.schema.unit import Unit, person_in_engine
+from pgmest.schema.unit import Unit
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -62,12 +60,10 @@ class DroppedRows:
 
     @classmethod
     def in_engine(cls, unit: Unit, frame: nw.LazyFrame[Any]) -> DroppedRows:
-        """Count the rows in the engine that holds them."""
+        """Count the rows in the engine that holds them, with the person of each as `written_persons` gives it."""
         import narwhals as nw
 
-        frame = within_limits(frame)
-        person = person_in_engine(EngineColumn(frame, unit.column, frame.collect_schema()[unit.column]))
-        each = frame.select(person.alias("person")).group_by("person").agg(nw.len().alias("rows"))
+        each = frame.select(nw.col(unit.column).alias("person")).group_by("person").agg(nw.len().alias("rows"))
         groups = each.with_columns(nw.col("person").is_null().alias("nobody")).group_by("nobody", "rows")
         found = collected(groups.agg(nw.len().alias("persons")))
         listed = list(zip(*(found[name].to_list() for name in ("nobody", "rows", "persons")), strict=True))

@@ -1,4 +1,4 @@
-"""Raw tables to codes: dataframes, files a piece at a time, and tables that an engine holds."""
+"""Raw tables to codes: dataframes, and files and tables that an engine holds some rows at a time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest.data.batches import ROWS_AT_ONCE, batches, by_partition, engine_error, in_partitions, kept_in_engine
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import ReadingWarning, lazy_frame
+from pgmest.data.kept_codes import KeptCodes
 from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
@@ -21,10 +23,8 @@ from pgmest.errors import DataError
 from pgmest.schema.categorical import Categorical
 from pgmest.schema.column import SchemaColumn, domain_of
 from pgmest.schema.dropped_rows import DroppedRows
-from pgmest.schema.engine import EngineColumn, Reading
-from pgmest.schema.engine_frames import within_limits
 from pgmest.schema.keyed_hash import checked_key
-from pgmest.schema.unit import Persons, Unit, bounded, person_in_engine
+from pgmest.schema.unit import Persons, Unit, kept_persons, written_persons
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -61,8 +61,10 @@ def encode(
         except DataError as error:
             raise DataError(f"{table}: {error}") from None
     lazy = lazy_frame(table, names)
+    if lazy is not None and in_partitions(lazy):
+        return _dataset_in_engine(columns, unit, lazy, key, coding)
     if lazy is not None:
-        return _lazy_dataset(columns, unit, lazy, key, coding)
+        return _dataset(columns, unit, batches(lazy), key, coding, numbered=False)
     known.update(read_values(table, names))
     return _dataset(columns, unit, iter([known]), key, coding)
 
@@ -91,6 +93,7 @@ def _dataset(
     pieces: Iterator[dict[str, Values]],
     key: bytes,
     coding: Mapping[str, str] | None,
+    numbered: bool = True,
 ) -> Dataset:
     persons = Persons()
 
@@ -98,12 +101,15 @@ def _dataset(
         if unit:
             persons.add(unit.column, piece[unit.column])
 
-    whole = codes_of_pieces(columns, pieces, gather)
+    whole = codes_of_pieces(columns, pieces, gather, numbered)
     if unit:
         keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]
         _warn(DroppedRows.of_counts(unit, *persons.counted()))
-        rows = persons.kept(keys, unit.at_most, key)
-        whole = [column[rows] for column in whole]
+        rows, all_rows = persons.kept(keys, unit.at_most, key), whole
+        chosen = KeptCodes(column.dtype for column in whole)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            chosen.add([column[rows[start : start + ROWS_AT_ONCE]] for column in all_rows])
+        whole = chosen.columns()
     at_most, person = (unit.at_most, unit.column) if unit else (None, None)
     bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": person}
     return Dataset.from_codes(whole, domain_of(columns), trusted=True, coding=coding, **bounded)
@@ -126,13 +132,16 @@ def codes_of_pieces(
     columns: Sequence[SchemaColumn],
     pieces: Iterator[dict[str, Values]],
     gather: Callable[[dict[str, Values]], None],
+    numbered: bool = True,
 ) -> list[np.ndarray]:
-    """Return the codes of each column, shape (rows,), and call `gather` with each piece of the table."""
-    codes = [[np.empty(0, dtype=code_type(column.size))] for column in columns]
+    """Return the codes of each column, shape (rows,), and call `gather` with each piece of the table.
+
+    Errors name rows only if these are `numbered`: those of an engine are not.
+    """
+    codes = KeptCodes(code_type(column.size) for column in columns)
     records, gaps = 0, dict.fromkeys(filter(_takes_gaps_for_values, columns), 0)
     for piece in pieces:
-        for column, encoded in zip(columns, codes, strict=True):
-            encoded.append(column.encode(piece[column.name], records))
+        codes.add([column.encode(piece[column.name], records if numbered else None) for column in columns])
         for column in gaps:
             gaps[column] += int(piece[column.name].gaps.sum())
         gather(piece)
@@ -146,7 +155,7 @@ def codes_of_pieces(
                 ReadingWarning,
                 stacklevel=6,
             )
-    return [np.concatenate(encoded) for encoded in codes]
+    return codes.columns()
 
 
 def _takes_gaps_for_values(column: SchemaColumn) -> bool:
@@ -155,78 +164,38 @@ def _takes_gaps_for_values(column: SchemaColumn) -> bool:
     return not (column.missing or other or column.outside == "error")
 
 
-def _lazy_dataset(
+def _dataset_in_engine(
     columns: Sequence[SchemaColumn],
     unit: Unit | None,
     frame: nw.LazyFrame[Any],
     key: bytes,
     coding: Mapping[str, str] | None,
 ) -> Dataset:
-    """Return a dataset whose codes are expressions that the engine computes."""
-    frame = within_limits(frame)
-    kinds = frame.collect_schema()
-    read, states = [], {}
-    for position, column in enumerate(columns):
-        expressions, states[column.name] = read_in_engine(
-            column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} "
-        )
-        read += expressions
-    if unit:
-        person = person_in_engine(EngineColumn(frame, unit.column, kinds[unit.column]))
-        read.append(person.alias(unit.column))
-    kept = [column.name for column in columns if column.outside == "error"]  # for the error
-    frame = frame.select(*kept, *read)  # as columns first: the codes refer to them many times
-    coded = []
-    for column in columns:
-        code, refused = _placed(column, states[column.name])
-        if column.outside == "error":
-            for value in EngineColumn(frame, column.name, kinds[column.name]).samples(refused, 1):
-                column.refuse(value, None)
-        coded.append(code.alias(column.name))
-    if unit is None:
-        return LazyDataset.of_lazy(frame.select(*coded), domain_of(columns), coding=coding)
-    names = [column.name for column in columns]
-    coded_frame = frame.select(*coded, unit.column)
-    held = bounded(coded_frame, unit.column, names, unit.at_most, key)
-    _warn(DroppedRows.in_engine(unit, coded_frame))
-    bounded_by: dict[str, Any] = {"records_per_person": unit.at_most, "unit_column": unit.column}
-    return LazyDataset.of_lazy(held, domain_of(columns), coding=coding, **bounded_by)
+    """Return a dataset whose codes the engine makes in its own processes, keeps, and counts."""
+    kinds = {column.name: code_type(column.size) for column in columns}
 
+    def coded(pieces: Iterator[Mapping[str, Values]]) -> Iterator[dict[str, Any]]:
+        for piece in pieces:
+            codes = {column.name: column.encode(piece[column.name], None) for column in columns}
+            yield codes | ({unit.column: written_persons(unit.column, piece[unit.column])} if unit else {})
 
-class Read(NamedTuple):
-    """The columns of a lazy frame that hold what was read of one column of the table."""
+    def chosen(pieces: Iterator[Mapping[str, Values]]) -> Iterator[dict[str, Any]]:
+        read = list(pieces)
+        if unit and read:
+            codes = [np.concatenate([piece[name].array for piece in read]).astype(kind) for name, kind in kinds.items()]
+            persons = np.concatenate([piece[unit.column].with_nulls() for piece in read])
+            keys = [column.row_keys(encoded) for column, encoded in zip(columns, codes, strict=True)]
+            rows = kept_persons(persons, keys, unit.at_most, key)
+            yield dict(zip(kinds, (column[rows] for column in codes), strict=True))
 
-    reading: Reading
-    null: nw.Expr
-    marked: nw.Expr
-    prefix: str
-
-    def name(self, what: str) -> str:
-        """Return the name of a column with something else about the values."""
-        return f"{self.prefix}{what}"
-
-
-def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
-    """Return the readings of a column as named expressions, and how to refer to them."""
-    import narwhals as nw
-
-    found = {**column.read_in_engine(held)._asdict(), "null": held.null, "marked": held.marked(column.markers)}
-    names = {name: prefix + name for name in found}
-    reading = Reading(*(nw.col(names[name]) for name in Reading._fields))
-    expressions = [expression.alias(names[name]) for name, expression in found.items()]
-    return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]), prefix)
-
-
-def _placed(column: SchemaColumn, read: Read) -> tuple[nw.Expr, nw.Expr]:
-    """Return the code of a column, and the values that `outside: error` refuses (`SchemaColumn.encode`)."""
-    import narwhals as nw
-
-    codes, outside = column.place_in_engine(read.reading)
-    gap = read.null | read.marked
-    to_gap = gap | read.reading.unreadable
-    if column.outside == "missing":
-        to_gap = to_gap | outside
-    code = nw.when(to_gap).then(nw.lit(column.gap_code)).otherwise(codes.cast(nw.Int64))
-    unforeseen = (outside | read.reading.unreadable) & ~gap
-    refused = unforeseen if column.missing else gap | unforeseen
-    return code.fill_null(column.gap_code), refused
+    try:
+        if unit is None:
+            held = kept_in_engine(by_partition(frame, coded, kinds))
+        else:
+            all_rows = kept_in_engine(by_partition(frame, coded, {**kinds, unit.column: np.dtype("U")}))
+            _warn(DroppedRows.in_engine(unit, all_rows))
+            held = kept_in_engine(by_partition(all_rows, chosen, kinds, together=unit.column))
+        bounded: dict[str, Any] = {"records_per_person": unit.at_most, "unit_column": unit.column} if unit else {}
+        return LazyDataset.of_lazy(held, domain_of(columns), coding=coding, **bounded)
+    except Exception as error:
+        raise engine_error(error) from error

@@ -13,7 +13,6 @@ from pgmest.data.values import Values
 from pgmest.errors import percent_text, plural
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.column_check import ALARMING
-from pgmest.schema.encoding import encode
 from pgmest.schema.orders import order_zeros
 from pgmest.tables.domain import Clique
 
@@ -34,6 +33,11 @@ class BrokenRule:
     text: str
     rows: int = field(default=0, kw_only=True)
     broken: int = field(default=0, kw_only=True)
+
+    def merge(self, other: Any) -> None:
+        """Add the counts of other rows, by the same rule."""
+        self.rows += other.rows
+        self.broken += other.broken
 
     @property
     def alarming(self) -> bool:
@@ -86,6 +90,10 @@ class ImpossibleRows(BrokenRule):
         cells = np.flatnonzero(flat)
         self._add(round(float(counts.sum())), cells, flat[cells])
 
+    def merge(self, other: ImpossibleRows) -> None:
+        cells = np.array(list(other.cells), dtype=np.int64)
+        self._add(other.rows, cells, np.array(list(other.cells.values()), dtype=np.int64))
+
     def _add(self, rows: int, cells: np.ndarray, counts: np.ndarray) -> None:
         self.rows += rows
         self.broken += int(counts.sum())
@@ -120,16 +128,6 @@ def impossible_rows(schema: Schema) -> list[ImpossibleRows]:
         for clique, table in zeros.items()
         if table.any()
     ]
-
-
-def count_impossible_in_engine(found: Sequence[ImpossibleRows], table: Any) -> None:
-    """Count the rows with impossible combinations, by the engine that holds the table."""
-    columns = {column.name: column for one in found for column in one.columns}
-    if not columns:
-        return
-    data = encode(list(columns.values()), None, table)
-    for one, counted in zip(found, data.project_many([one.sources for one in found]), strict=True):
-        one.count_in(counted.values)
 
 
 def _lenient(column: SchemaColumn) -> SchemaColumn:

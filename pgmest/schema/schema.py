@@ -270,8 +270,8 @@ class Schema:
         type of its column, or other values. No value raises an error, except with `outside: error`; a table without
         rows gives a dataset without records.
 
-        A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
-        encodes them, too: the result is a `LazyDataset`.
+        A file, and a table that an engine in this process holds (DuckDB, a polars LazyFrame, ...), is read some rows at
+        a time. Spark and Dask encode and count their partitions where they are: the result is a `LazyDataset`.
 
         With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash; rows of nobody are left out.
         The dataset says so in `records_per_person`, which the neighboring relation follows.

@@ -12,20 +12,18 @@ One row more of a person who has more than `at_most` may replace a row that was 
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest.data.batches import by_partition
 from pgmest.data.values import Values
 from pgmest.errors import DataError
-from pgmest.schema.engine import EngineColumn
-from pgmest.schema.engine_frames import quoted_name
 from pgmest.schema.keyed_hash import place_within, row_hashes, text_hashes
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import text_of
+from pgmest.schema.readings import encoded_text, text_of
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -66,7 +64,7 @@ class Persons:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._rows: list[np.ndarray] = []
+        self.rows: list[np.ndarray] = []
 
     def add(self, column: str, values: Values) -> None:
         """Add the persons of further rows.
@@ -78,26 +76,37 @@ class Persons:
             raise _no_person(column, values.unread)
         number = np.full(len(values), -1, dtype=np.int64)
         positions, distinct = values.where(~values.gaps).distinct()
-        texts = map(text_of, distinct)
-        numbers = [self._numbers.setdefault(text, len(self._numbers)) if text else -1 for text in texts]
-        number[~values.gaps] = np.array(numbers, dtype=np.int64)[positions]
-        self._rows.append(number)
+        number[~values.gaps] = self._numbered(map(text_of, distinct))[positions]
+        self.rows.append(number)
+
+    def number(self, texts: Iterable[str | None]) -> None:
+        """Add the persons of further rows by their texts."""
+        self.rows.append(self._numbered(texts))
+
+    def _numbered(self, texts: Iterable[str | None]) -> np.ndarray:
+        numbers = (self._numbers.setdefault(text, len(self._numbers)) if text else -1 for text in texts)
+        return np.fromiter(numbers, dtype=np.int64)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the persons, by their numbers."""
+        return list(self._numbers)
 
     def counted(self) -> tuple[np.ndarray, int]:
         """Return the number of rows of each person, shape (persons,), and the number of rows of nobody."""
-        person = np.concatenate([np.empty(0, dtype=np.int64), *self._rows])
+        person = np.concatenate([np.empty(0, dtype=np.int64), *self.rows])
         return np.bincount(person[person >= 0], minlength=len(self._numbers)), int((person < 0).sum())
 
     def kept(self, codes: Sequence[np.ndarray], at_most: int, key: bytes) -> np.ndarray:
         """Return the rows that stay, ascending, of a table with these columns of codes."""
-        person = np.concatenate(self._rows)
+        person = np.concatenate(self.rows)
         somebody = person >= 0
         counts = np.bincount(person[somebody], minlength=len(self._numbers) + 1)
         crowded = np.flatnonzero(somebody & (counts[person] > at_most))
         stays = somebody.copy()
         stays[crowded] = False
         found, positions = np.unique(person[crowded], return_inverse=True)
-        texts = list(self._numbers)
+        texts = self.texts
         start = text_hashes((texts[number] for number in found), key)[positions]
         scores = row_hashes(start, person[crowded], [column[crowded] for column in codes])
         order = np.lexsort((scores, person[crowded]))
@@ -109,64 +118,41 @@ class Persons:
 # -- engines ----------------------------------------------------------------------------------------------------------
 
 
-def person_in_engine(column: EngineColumn) -> nw.Expr:
-    """Return the text that tells a person apart, null for nobody.
+def written_persons(column: str, values: Values) -> list[str | None]:
+    """Return a text for each row's person, the same for the same person, that every engine can hold; None for nobody.
 
     Raises:
         DataError: the type of the column tells nobody apart.
     """
-    import narwhals as nw
-
-    if column.form == "unread" and column.kind != nw.Unknown:  # such as a UUID
-        raise _no_person(column.name, str(column.kind))
-    text = column.written
-    return nw.when(text != "").then(text)
+    persons = Persons()
+    persons.add(column, values)
+    (numbers,), texts = persons.rows, [encoded_text(text).decode("latin-1") for text in persons.texts]
+    return [texts[number] if number >= 0 else None for number in numbers.tolist()]
 
 
-def bounded(frame: nw.LazyFrame[Any], person: str, codes: Sequence[str], at_most: int, key: bytes) -> nw.LazyFrame[Any]:
-    """Return the rows that stay, as a table of the engine that holds them, with the columns of codes alone.
+def persons_in_engine(frame: nw.LazyFrame[Any], unit: Unit) -> nw.LazyFrame[Any]:
+    """Return the person of each row, as `written_persons` gives it, in an engine that works on partitions."""
+
+    def written(pieces: Iterator[Mapping[str, Values]]) -> Iterator[dict[str, Any]]:
+        for piece in pieces:
+            yield {unit.column: written_persons(unit.column, piece[unit.column])}
+
+    return by_partition(frame.select(unit.column), written, {unit.column: np.dtype("U")})
+
+
+def kept_persons(written: np.ndarray, codes: Sequence[np.ndarray], at_most: int, key: bytes) -> np.ndarray:
+    """Return the rows that stay of a partition that has all rows of its persons, as `Persons.kept` does.
 
     Args:
-        frame: with a column `person` (`person_in_engine`) and columns of codes.
-
-    Raises:
-        DataError: the engine has no keyed hash that is known here.
+        written: the person of each row as `written_persons` gives it.
+        codes: columns of the rows.
+        at_most: the most rows of one person.
+        key: that of the choice.
     """
-    import narwhals as nw
-
-    keepers = {"polars": _bounded_in_polars, "duckdb": _bounded_in_duckdb}
-    engine = frame.implementation.name.lower()
-    if engine not in keepers:
-        raise DataError(
-            f"the rows of one person cannot be bounded in {engine}: bring the table as a Parquet file, a dataframe, a "
-            "DuckDB relation or a polars LazyFrame; or bound them yourself, and leave 'unit:' out of the schema."
-        )
-    frame = frame.filter(~nw.col(person).is_null())
-    kept = keepers[engine](frame.to_native(), person, list(codes), at_most, key)
-    return nw.from_native(kept).select(codes)
-
-
-def _bounded_in_polars(frame: Any, person: str, codes: list[str], at_most: int, key: bytes) -> Any:
-    pl = importlib.import_module("polars")
-    copy = pl.int_range(pl.len()).over([person, *codes])
-    parts = [pl.lit(key.hex()), pl.col(person), *(pl.col(name).cast(pl.String) for name in codes), copy.cast(pl.String)]
-    place = pl.concat_str(parts, separator="\x1f").hash(int.from_bytes(key[:8], "little")).rank("ordinal").over(person)
-    return frame.filter(place <= at_most)
-
-
-def _bounded_in_duckdb(relation: Any, person: str, codes: list[str], at_most: int, key: bytes) -> Any:
-    names = [quoted_name(name) for name in (person, *codes)]
-    copy, place = quoted_name(_unused("copy", (person, *codes))), quoted_name(_unused("place", (person, *codes)))
-    numbered = relation.select(f"*, row_number() over (partition by {', '.join(names)}) as {copy}")
-    row = f"md5(concat_ws(chr(31), '{key.hex()}', {', '.join(names)}, {copy}))"
-    ranked = numbered.select(f"*, row_number() over (partition by {names[0]} order by {row}) as {place}")
-    return ranked.filter(f"{place} <= {at_most}")
-
-
-def _unused(name: str, taken: Sequence[str]) -> str:
-    while name.lower() in map(str.lower, taken):
-        name += "_"
-    return name
+    persons = Persons()
+    texts = [None if text is None else text.encode("latin-1").decode("utf-8", "surrogatepass") for text in written]
+    persons.number(texts)
+    return persons.kept(codes, at_most, key)
 
 
 def _no_person(column: str, kind: str) -> DataError:

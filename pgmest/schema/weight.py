@@ -11,23 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pgmest.data.frames import collected
 from pgmest.data.values import Values
 from pgmest.errors import percent_text, plural
-from pgmest.schema.encoding import read_in_engine
-from pgmest.schema.engine import EngineColumn
-from pgmest.schema.engine_frames import within_limits
 from pgmest.schema.grid import Grid
 from pgmest.schema.kinds import KINDS
 from pgmest.schema.notation import SchemaNode, node_of
 from pgmest.surveys.weighted import WeightAttribute
-
-if TYPE_CHECKING:
-    import narwhals as nw
 
 BINS = 40
 """The default number of ranges: their middles change weighted shares by less than 0.5 % (`experiments.weights`), and
@@ -131,28 +124,10 @@ class WeightCheck:
         self.bounded += float(np.clip(numbers, 0.0, self.weight.most).sum())
         self.coded += float(self.weight.attribute.values[self.weight.column.encode(values)].sum())
 
-    def count_in_engine(self, frame: nw.LazyFrame[Any]) -> None:
-        """Count the table in the engine that holds it; its codes are counted elsewhere (`add_codes`)."""
-        import narwhals as nw
-
-        frame, column = within_limits(frame), self.weight.column
-        held = EngineColumn(frame, column.name, frame.collect_schema()[column.name])
-        expressions, read = read_in_engine(column, held, "0 ")
-        number = nw.when(~(read.null | read.marked | read.reading.unreadable)).then(read.reading.number)
-        known = frame.select(*expressions).select(number.cast(nw.Float64).alias("w")).filter(nw.col("w") > 0.0)
-        w = nw.col("w")
-        bounded = nw.when(w > self.weight.most).then(nw.lit(self.weight.most)).otherwise(w)
-        parts = known.select(w, bounded.alias("b"), (w > self.weight.most).cast(nw.Int64).alias("c"))
-        sums = collected(parts.select(w.sum(), nw.col("b").sum(), nw.col("c").sum(), nw.len().alias("n")))
-        whole, bound, clipped, rows = (sums[name].to_list()[0] or 0 for name in ("w", "b", "c", "n"))
-        self.whole, self.bounded, self.clipped = float(whole), float(bound), int(clipped)
-        self.unweighted = -int(rows)
-
-    def add_codes(self, counts: np.ndarray) -> None:
-        """Add the number of rows with each code, after `count_in_engine`."""
-        self.rows = int(counts.sum())
-        self.unweighted += self.rows
-        self.coded = float(counts @ self.weight.attribute.values)
+    def merge(self, other: WeightCheck) -> None:
+        """Add the counts of other rows."""
+        for name in ("rows", "clipped", "unweighted", "whole", "bounded", "coded"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
     def remarks(self) -> list[tuple[str, bool]]:

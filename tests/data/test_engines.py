@@ -5,6 +5,7 @@ import itertools
 import os
 import shutil
 import signal
+import sys
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.data import dataset, lazy_dataset
+from pgmest.data import batches, dataset, lazy_dataset
 from pgmest.data.dataset import Dataset
+from pgmest.data.frames import ReadingWarning
 from pgmest.data.lazy_dataset import LazyDataset, blocks
 from pgmest.errors import ArgumentError, CodeRangeError, DataError, ModelTooLarge, UnknownAttributeError
 from pgmest.schema import Schema
@@ -60,6 +62,7 @@ def spark():
     builder = sql.SparkSession.builder.master(os.environ.get("PGMEST_SPARK_MASTER", "local[1]"))
     for name, value in settings.items():
         builder = builder.config(name, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers encode the rows with pgmest
     interrupt = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     signal.signal(signal.SIGINT, interrupt)  # Spark takes Ctrl-C for itself, in the whole process
@@ -113,9 +116,9 @@ RAW = pl.DataFrame(
 RAW_TYPES = "sex string, age long, rooms long, income double, born date, day date, employed boolean"
 
 
-def assert_encodes_alike(engine) -> None:
+def assert_encodes_alike(engine, stays: bool) -> None:
     counted, data = SCHEMA.encode(engine(RAW)), SCHEMA.encode(RAW)
-    assert isinstance(counted, LazyDataset)
+    assert isinstance(counted, LazyDataset) == stays
     cliques = [(name,) for name in SCHEMA.domain] + [("sex", "age", "born")]
     for expected, table in zip(data.project_many(cliques), counted.project_many(cliques), strict=True):
         np.testing.assert_array_equal(table.values, expected.values)
@@ -123,7 +126,41 @@ def assert_encodes_alike(engine) -> None:
 
 @every_engine
 def test_schemas_are_applied_by_the_engine(engine):
-    assert_encodes_alike(lambda table: engine(table.to_pandas().convert_dtypes()))
+    assert_encodes_alike(lambda table: engine(table.to_pandas().convert_dtypes()), stays=engine is in_dask)
+
+
+VISITS = pl.DataFrame({"id": ["p", "q", None, "r\ud7ff\u00e9", "p "] * 8, "x": [row % 9 for row in range(40)]})
+VISIT_COLUMNS = {"x": {"type": "integer", "min": 0, "max": 5}}
+UNIT = Schema.from_dict({"columns": VISIT_COLUMNS, "unit": {"column": "id", "at_most": 3}})
+STRICT = Schema.from_dict({"columns": {"x": {**VISIT_COLUMNS["x"], "outside": "error"}}})
+KEY = bytes(range(16))
+
+
+def assert_cuts_alike(engine) -> None:
+    """The rows of one person lie in several partitions, with and without one more person, who changes nothing else."""
+    for dropped in ("p", None):
+        rows = [row for row, (person, _) in enumerate(VISITS.rows()) if person is None or person.strip() != dropped]
+        with pytest.warns(ReadingWarning, match="rows are left out"):
+            expected = UNIT.encode(VISITS[rows], key=KEY)
+        with pytest.warns(ReadingWarning, match="rows are left out"):
+            found = UNIT.encode(engine(rows), key=KEY)
+        assert found.records_per_person == 3
+        assert found.project("x").values.tolist() == expected.project("x").values.tolist()
+        known, checked = UNIT.check(VISITS[rows]), UNIT.check(engine(rows))
+        assert checked.dropped == known.dropped
+        assert [one.detail for one in checked.columns] == [one.detail for one in known.columns]
+        np.testing.assert_array_equal(checked.columns[0].counts, known.columns[0].counts)
+
+
+@pytest.mark.parametrize("engine", [in_polars, in_duckdb, in_dask])
+def test_a_unit_is_cut_alike_wherever_its_rows_lie(engine, monkeypatch):
+    monkeypatch.setattr(batches, "ROWS_AT_ONCE", 7)
+    assert_cuts_alike(lambda rows: engine(VISITS[rows].to_pandas()))
+
+
+def test_partitions_report_what_is_asked_for():
+    with pytest.raises(DataError, match=r"^column 'x' has the value 7, but values are whole"):
+        STRICT.encode(in_dask(pd.DataFrame({"x": [1, 7, 2, 3]})))
 
 
 @every_engine
@@ -141,7 +178,11 @@ def test_spark_in_local_mode(spark, tmp_path):
     counted = Dataset.from_frame(spark.read.parquet(str(path)), DOMAIN)
     assert_counts_like(counted, Dataset.from_frame(TABLE, DOMAIN))
     assert "pyspark" in repr(counted)
-    assert_encodes_alike(lambda table: spark.createDataFrame(table.rows(), RAW_TYPES))
+    assert_encodes_alike(lambda table: spark.createDataFrame(table.rows(), RAW_TYPES), stays=True)
+    visits = VISITS.to_pandas()
+    assert_cuts_alike(lambda rows: spark.createDataFrame(visits.iloc[rows], "id string, x long").repartition(2))
+    with pytest.raises(DataError, match=r"^column 'x' has the value 7, but values are whole"):
+        STRICT.encode(spark.createDataFrame([("p", 7)], "id string, x long"))
     with pytest.raises(CodeRangeError, match=r"column 'age': value 3 is not a code in 0\.\.2"):
         Dataset.from_frame(spark.read.parquet(str(path)), {"age": 3})
 

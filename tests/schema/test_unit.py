@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from types import SimpleNamespace
-from typing import Any
 
 import duckdb
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,7 +17,6 @@ from pgmest import Dataset
 from pgmest.data.frames import ReadingWarning
 from pgmest.errors import ArgumentError, DataError, SchemaError
 from pgmest.schema import Schema
-from pgmest.schema.unit import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore:rows are left out")
 KEY = bytes(range(16))
@@ -204,12 +200,3 @@ def test_parts_of_bounded_records_are_bounded():
     assert Dataset.concat([data, Dataset.from_codes(data.codes, data.domain)]).records_per_person == 3
     lazy = schema(2).encode(frame([("p", 1, "a")]).lazy())
     assert lazy.select("x").records_per_person == lazy.collect().records_per_person == 2
-
-
-@pytest.mark.parametrize("engine", ["PYSPARK", "DASK", "IBIS"])
-def test_engines_without_a_keyed_hash_are_refused(engine):
-    frame: Any = SimpleNamespace(implementation=nw.Implementation[engine])
-    with pytest.raises(
-        DataError, match=f"the rows of one person cannot be bounded in {engine.lower()}: bring the table"
-    ):
-        bounded(frame, "id", ["x"], 2, KEY)

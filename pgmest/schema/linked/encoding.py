@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest.data.batches import batches
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.dataset import Dataset
-from pgmest.data.frames import ReadingWarning, collected, lazy_frame
+from pgmest.data.frames import ReadingWarning, lazy_frame
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import CountRule
 from pgmest.data.table_file import is_file
@@ -173,7 +174,7 @@ def _pieces(table: Any, names: list[str], skipped: Counter[str]) -> Iterator[dic
         yield from read_pieces(table, names, left_out=skipped)
         return
     lazy = lazy_frame(table, names)
-    yield read_values(table if lazy is None else collected(lazy), names)
+    yield from iter([read_values(table, names)]) if lazy is None else batches(lazy)
 
 
 def _numbers(

@@ -250,8 +250,8 @@ class LinkedSchema(Schema):
         and children beyond `at_most` are left out. What the rows of one unit are changes nothing for another one.
 
         Args:
-            table: name -> a dataframe of any library, or the path of a file. Tables of an engine, such as DuckDB, are
-                collected, but only the columns that the schema names. The root may be left out if it has no columns.
+            table: name -> a dataframe of any library, or the path of a file. Of tables of an engine, such as DuckDB,
+                only the columns that the schema names are read. The root may be left out if it has no columns.
             key: 16 secret bytes that fix which children of a crowded parent count; by default new ones for each call.
 
         Raises:
