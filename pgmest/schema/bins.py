@@ -6,15 +6,12 @@ import bisect
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pgmest.errors import count_text
 from pgmest.schema.notation import SchemaNode
-
-if TYPE_CHECKING:
-    import narwhals as nw
 
 MOST_BINS = 10**7
 """The largest number of bins of a column; more would be a mistake in the schema."""
@@ -139,31 +136,3 @@ def _bin_count(node: SchemaNode) -> int:
 def _check_count(node: SchemaNode, bins: int) -> None:
     if bins > MOST_BINS:
         node.fail(f"makes {count_text(bins)} bins, more than {MOST_BINS:,}; make them wider.")
-
-
-def bin_expression(column: nw.Expr, starts: Sequence[Any], values: Sequence[Any] | None = None) -> nw.Expr:
-    """Return the bin of a number or date, or the value of its bin, found by halves, as an expression of an engine."""
-    import narwhals as nw
-
-    def among(first: int, last: int) -> Any:
-        if first == last:
-            return nw.lit(first if values is None else values[first])
-        middle = (first + last + 1) // 2
-        start = nw.lit(starts[middle])
-        return nw.when(column >= start).then(among(middle, last)).otherwise(among(first, middle - 1))
-
-    return among(0, len(starts) - 1)
-
-
-def whole_bin_expression(number: nw.Expr, starts: Sequence[float]) -> nw.Expr:
-    """Return the bin of a whole number, by division if all bins but the last are equally wide; of null it is any."""
-    import narwhals as nw
-
-    widths = {after - before for before, after in itertools.pairwise(starts)}
-    if len(widths) != 1:
-        return bin_expression(number, starts)
-    low, last, width = int(starts[0]), int(starts[-1]), int(widths.pop())
-    number = number.fill_null(low)  # Dask cannot cast null
-    below = nw.when(number <= low).then(nw.lit(low))
-    inside = below.when(number >= last).then(nw.lit(last)).otherwise(number)  # the last bin may be wider
-    return (inside.cast(nw.Int64) - low) // width

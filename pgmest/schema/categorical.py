@@ -15,9 +15,7 @@ import numpy as np
 
 from pgmest.data.values import Values
 from pgmest.errors import listed
-from pgmest.schema.bins import bin_expression
 from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
-from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import code_of, real_of, text_of
 
@@ -112,28 +110,6 @@ class Categorical(SchemaColumn):
             near = np.array([self._nearest(real_of(value)) for value in distinct], dtype=np.int64)[positions]
             return Found(np.where(outside, near, codes), outside, np.zeros_like(outside))
         return Found(np.where(outside, self.outside_code, codes), outside, np.zeros_like(outside))
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        """Return the codes of listed values; of others -2 less that of the nearest number, or -1 without numbers."""
-        import narwhals as nw
-
-        codes = column.lookup(self._known, self._folded, self._decimal)
-        if self._clips:
-            order, middles = self._middles
-            number, unreadable, _ = column.real()
-            near = nw.when(unreadable | number.is_null()).then(nw.lit(-1))
-            near = near.otherwise(-2 - bin_expression(number, [-math.inf, *middles], order))
-            codes = nw.when(codes >= 0).then(codes).otherwise(near)
-        return Reading(codes, nw.lit(False), nw.lit(False))
-
-    def place_in_engine(self, reading: Reading) -> EngineFound:
-        import narwhals as nw
-
-        outside = reading.number < 0
-        code = nw.when(outside).then(nw.lit(self.outside_code)).otherwise(reading.number)
-        if self._clips:
-            code = nw.when(reading.number < -1).then(-2 - reading.number).otherwise(code)
-        return EngineFound(code, outside)
 
     @property
     def _clips(self) -> bool:

@@ -12,7 +12,6 @@ import numpy as np
 from pgmest.data.dates import DAY, steps_in, steps_of
 from pgmest.data.values import Values
 from pgmest.schema.date import LONGEST_FORMAT, each_text, exact
-from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import Notation, Numbers
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import whole_bound
@@ -84,9 +83,6 @@ class Times(Notation):
         seconds = clock_of(value, self.format)
         return None if seconds is None else seconds // self.step
 
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return column.clock(self.format, self.step)
-
     def values(self, numbers: np.ndarray) -> np.ndarray:
         return each_text(numbers, self._text)
 
@@ -150,9 +146,6 @@ class Durations(Notation):
         if kind == "M":
             return Numbers.none_read(len(values))
         return Numbers.of_each(values, exact(lambda value: length_of(value, self.step)))
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return column.length(self.step)
 
     def values(self, numbers: np.ndarray) -> np.ndarray:
         return (numbers * (self.step * 1000)).astype("m8[ms]")

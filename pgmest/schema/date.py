@@ -12,7 +12,6 @@ import numpy as np
 
 from pgmest.data.dates import DAY, steps_of
 from pgmest.data.values import Values
-from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import Notation, Numbers
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.periods import date_text, moment_of
@@ -79,9 +78,6 @@ class Dates(Notation):
         if values.array.dtype.kind == "M":
             return Numbers.all_read(steps_of(values.array, self.step))
         return Numbers.of_each(values, exact(lambda value: step_of(value, self.format, self.step)))
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return column.steps(self.format, self.step)
 
     def values(self, numbers: np.ndarray) -> np.ndarray:
         return numbers.astype("M8[D]") if self.step == DAY else (numbers * (self.step * 1000)).astype("M8[ms]")

@@ -16,7 +16,6 @@ import numpy as np
 from pgmest.data.values import Values
 from pgmest.schema.bins import uniform
 from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
-from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.scales import Scale, Whole, bins_of
 
@@ -97,10 +96,6 @@ class Notation(abc.ABC):
     @abc.abstractmethod
     def values(self, numbers: np.ndarray) -> np.ndarray:
         """Return numbers as values, the inverse of `read`."""
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        """Return `read` as expressions of an engine."""
-        raise NotImplementedError
 
     def bounds(self, node: SchemaNode) -> Mapping[str, SchemaNode]:
         """Return the bounds of columns that state none."""
@@ -228,15 +223,6 @@ class Grid(SchemaColumn):
         numbers, unreadable, fractional = self.notation.read(values)
         outside = (numbers < self.low) | (numbers > self.high) | (fractional & (self.outside == "error"))
         return Found(self.bins_of(numbers), outside & ~unreadable, unreadable)
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return self.notation.read_in_engine(column)
-
-    def place_in_engine(self, reading: Reading) -> EngineFound:
-        outside = (reading.number < self.low) | (reading.number > self.high)
-        if self.outside == "error":
-            outside = outside | reading.fractional
-        return EngineFound(self.scale.bin_expression(reading.number, self.starts), outside)
 
     def labels(self) -> list[str]:
         return self.scale.labels(self.starts, self.high, self.notation)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from pgmest.data.values import Values
-from pgmest.schema.engine import EngineColumn, Reading
 from pgmest.schema.grid import Notation, Numbers
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
@@ -71,10 +70,6 @@ class Writing:
         if self == PLAIN_WRITING or values.array.dtype.kind != "O":
             return values
         return Values.of_items([self.plain(value) for value in values.array])
-
-    def in_engine(self, column: EngineColumn) -> EngineColumn:
-        """Return a column that an engine holds, its texts as they are read."""
-        return replace(column, ignore=self.ignore, decimal=self.decimal)
 
 
 PLAIN_WRITING = Writing()
@@ -141,9 +136,6 @@ class RealNumbers(Notation):
     def read(self, values: Values) -> Numbers:
         return real_numbers(self.writing.read(values))
 
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return self.writing.in_engine(column).real()
-
     def values(self, numbers: np.ndarray) -> np.ndarray:
         return numbers
 
@@ -170,9 +162,6 @@ class WholeNumbers(RealNumbers):
 
     def read(self, values: Values) -> Numbers:
         return whole_numbers(self.writing.read(values))
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        return self.writing.in_engine(column).whole()
 
 
 def whole_bound(node: SchemaNode) -> int:

@@ -2,7 +2,7 @@
 
 The code of a value is that of its reading, which depends on the value alone: not on the type of its column, and not on
 the values beside it. A value reads as it is written: 5, 5.0 and "5" alike, True as true and, among numbers, as 1. The
-readers of whole arrays (in the kinds of columns) and those of engines (`engine.py`) agree with the readers here.
+readers of whole arrays (in the kinds of columns) agree with the readers here.
 No reader raises, whatever the object.
 """
 

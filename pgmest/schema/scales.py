@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.schema.bins import bin_expression, real_edges, whole_bin_expression, whole_bins, with_points
+from pgmest.schema.bins import real_edges, whole_bins, with_points
 from pgmest.schema.notation import SchemaNode
 
 if TYPE_CHECKING:
-    import narwhals as nw
-
     from pgmest.schema.grid import Notation
 
 Starts = Sequence[Any]
@@ -73,10 +71,6 @@ class Whole:
     def to_units(self, numbers: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return numbers in units, each among the points of its bin, from `first` to `last`."""
         return numbers
-
-    def bin_expression(self, number: nw.Expr, starts: Starts) -> nw.Expr:
-        """Return the bin of a number, as an expression of an engine."""
-        return whole_bin_expression(number, starts)
 
 
 @dataclass(frozen=True)
@@ -154,9 +148,6 @@ class Decimal(Whole):
 
     def to_units(self, numbers: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         return numbers if self.decimals is None else np.clip(np.floor(numbers * self.units_of_one + 0.5), first, last)
-
-    def bin_expression(self, number: nw.Expr, starts: Starts) -> nw.Expr:
-        return bin_expression(number, starts)
 
 
 def bins_of(starts: Starts, numbers: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 from pgmest.data.values import Values
 from pgmest.errors import SchemaError
 from pgmest.schema.column import Found, SchemaColumn
-from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import encoded_text, text_of
 
@@ -75,9 +74,3 @@ class Texts(SchemaColumn):
 
     def expected(self) -> str:
         return "texts"
-
-    def read_in_engine(self, column: EngineColumn) -> Reading:
-        raise SchemaError(f"column '{self.name}': an engine cannot code texts that are not listed.")
-
-    def place_in_engine(self, reading: Reading) -> EngineFound:
-        raise SchemaError(f"column '{self.name}': its texts are not listed.")
