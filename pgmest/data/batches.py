@@ -102,6 +102,13 @@ def kept_in_engine(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return nw.from_native(frame.to_native().persist())
 
 
+def give_back(frame: nw.LazyFrame[Any]) -> None:
+    """Let an engine forget a frame that it keeps; Dask does so by itself when nothing refers to the frame."""
+    if not frame.implementation.is_dask():
+        native: Any = frame.to_native()
+        native.unpersist()
+
+
 def engine_error(error: Exception) -> Exception:
     """Return an error of the processes of an engine in words of the table; others as they are."""
     text = str(error)

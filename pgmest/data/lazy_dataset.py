@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,10 @@ class LazyDataset(Dataset):
         frame = frame.select([*domain, *([weights] if weights else [])])
         scanned, kept = scan(frame, domain, weights), {"unit_column": unit_column, "coding": coding}
         return cls(frame, domain, weights, scanned, records_per_person, **kept)
+
+    def at_end(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function when these records and all selections of them are no longer used."""
+        weakref.finalize(self._scanned, call, *arguments).atexit = False
 
     # -- marginals --------------------------------------------------------------------------------------------------
 

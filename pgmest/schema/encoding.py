@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import warnings
@@ -10,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.data.batches import ROWS_AT_ONCE, batches, by_partition, engine_error, in_partitions, kept_in_engine
+from pgmest.data.batches import (
+    ROWS_AT_ONCE,
+    batches,
+    by_partition,
+    engine_error,
+    give_back,
+    in_partitions,
+    kept_in_engine,
+)
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
@@ -188,6 +197,7 @@ def _dataset_in_engine(
             rows = kept_persons(persons, keys, unit.at_most, key)
             yield dict(zip(kinds, (column[rows] for column in codes), strict=True))
 
+    stack = contextlib.ExitStack()
     try:
         if unit is None:
             held = kept_in_engine(by_partition(frame, coded, kinds))
@@ -195,7 +205,12 @@ def _dataset_in_engine(
             all_rows = kept_in_engine(by_partition(frame, coded, {**kinds, unit.column: np.dtype("U")}))
             _warn(DroppedRows.in_engine(unit, all_rows))
             held = kept_in_engine(by_partition(all_rows, chosen, kinds, together=unit.column))
+            stack.callback(give_back, all_rows)
         bounded: dict[str, Any] = {"records_per_person": unit.at_most, "unit_column": unit.column} if unit else {}
-        return LazyDataset.of_lazy(held, domain_of(columns), coding=coding, **bounded)
+        data = LazyDataset.of_lazy(held, domain_of(columns), coding=coding, **bounded)
+        data.at_end(give_back, held)
+        return data
     except Exception as error:
         raise engine_error(error) from error
+    finally:
+        stack.close()

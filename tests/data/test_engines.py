@@ -1,6 +1,7 @@
 """Datasets whose records an engine holds: the same counts and the same errors as with the records in memory."""
 
 import datetime
+import gc
 import itertools
 import os
 import shutil
@@ -179,6 +180,8 @@ def test_spark_in_local_mode(spark, tmp_path):
     assert_counts_like(counted, Dataset.from_frame(TABLE, DOMAIN))
     assert "pyspark" in repr(counted)
     assert_encodes_alike(lambda table: spark.createDataFrame(table.rows(), RAW_TYPES), stays=True)
+    gc.collect()
+    assert not spark.sparkContext._jsc.getPersistentRDDs()  # the codes were given back
     visits = VISITS.to_pandas()
     assert_cuts_alike(lambda rows: spark.createDataFrame(visits.iloc[rows], "id string, x long").repartition(2))
     with pytest.raises(DataError, match=r"^column 'x' has the value 7, but values are whole"):
