@@ -172,8 +172,9 @@ class Problem:
 
     def reached(self, pairs: np.ndarray) -> np.ndarray:
         """Return whether any of the chosen pairs, as booleans, adds to each total."""
-        entries = np.repeat(pairs, np.diff(self.matrix.indptr))
-        return np.bincount(self.matrix.indices, entries, minlength=self.matrix.shape[1]) > 0
+        matrix: Any = self.matrix
+        entries = np.repeat(pairs, np.diff(matrix.indptr))
+        return np.bincount(matrix.indices, entries, minlength=matrix.shape[1]) > 0
 
     def text(self, total: int | np.integer) -> str:
         """Return the name of a total."""
