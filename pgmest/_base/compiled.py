@@ -36,6 +36,7 @@ CALLED = (
     "_base/team_kernels.py",
     "inference/exact/contraction_matrices.py",
     "inference/exact/contraction_products.py",
+    "inference/exact/node_row_kernels.py",
     "mechanisms/linked/pairing.py",
     "mechanisms/linked/pair_kernels.py",
     "mechanisms/linked/rule_kernels.py",

@@ -29,7 +29,7 @@ class _KeptOracle:
     def __init__(self, layout: Layout):
         self.oracle = ExactOracle(PropagationPlan.of(layout))
         self.output = np.empty(layout.cells)
-        self.cells: int = self.oracle.contracted.plan.cells + layout.cells
+        self.cells: int = self.oracle.plan.arena_cells + layout.cells
         self._unshared = sys.getrefcount(self.output)  # the count without a caller differs between Python versions
 
     def run(self, theta: np.ndarray, total: float) -> tuple[np.ndarray, float]:
@@ -49,8 +49,8 @@ _lock = threading.Lock()
 def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
     """Return the exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
 
-    This is the MARGINAL-ORACLE of PGM. Oracles are cached, so that a second call on the same domain and cliques does
-    not plan again.
+    This is the MARGINAL-ORACLE of PGM. Propagation plans are cached, so that a second call on the same domain and
+    cliques does not plan again.
 
     Args:
         potentials: theta, in logs; -inf marks impossible cells.

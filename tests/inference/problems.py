@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact import tree_messages
+from pgmest.inference.exact import kernel_sweeps, plan_nodes, propagation_plan
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
@@ -62,7 +62,7 @@ class Problem:
         return bool(self.joint.any())
 
     def plan(self) -> PropagationPlan:
-        """On a tree found without a long search."""
+        """Compiled on a tree found without a long search."""
         tree = JunctionTree.from_cliques(self.layout.domain, self.layout.cliques, effort="low")
         return PropagationPlan.of(self.layout, tree)
 
@@ -91,13 +91,30 @@ def problems(
     return Problem(sizes, tuple(cliques), magnitude, share, draw(st.integers(0, 1000)))
 
 
-wide_cells = st.sampled_from([1, 12, 1 << 16])
-"""Sizes from which cliques are contracted from their factors instead of their tables."""
+def limits() -> st.SearchStrategy[dict[str, int]]:
+    """Thresholds under which tiny tables are streamed, cut into short rows or shared between threads."""
+    return st.fixed_dictionaries(
+        {
+            "STREAM_CELLS": st.sampled_from([1, 1 << 19]),
+            "STREAM_RATIO": st.sampled_from([0, 1, 8]),
+            "ROW_CELLS": st.sampled_from([1, 6, 8192]),
+            "VECTOR_CELLS": st.sampled_from([1, 4, 32]),
+            "THREADED_CELLS": st.sampled_from([1, 8, 1 << 17]),
+        }
+    )
+
+
+HOLDERS = {"THREADED_CELLS": kernel_sweeps, "VECTOR_CELLS": plan_nodes}
+"""The modules of thresholds that are not in `propagation_plan`."""
 
 
 @contextlib.contextmanager
-def wide_from(cells: int) -> Iterator[None]:
-    """Within this context cliques of this size are wide."""
+def limited(limits: dict[str, int]) -> Iterator[None]:
+    """Within this context the thresholds have other values."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_messages, "WIDE", cells)
+        for name, value in limits.items():
+            patch.setattr(HOLDERS.get(name, propagation_plan), name, value)
         yield
+
+
+EVERYTHING_SMALL = {"STREAM_CELLS": 1, "STREAM_RATIO": 0, "ROW_CELLS": 1, "VECTOR_CELLS": 1, "THREADED_CELLS": 1}

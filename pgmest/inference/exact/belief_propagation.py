@@ -1,25 +1,31 @@
 """MARGINAL-ORACLE: the marginals of the log-linear model with given potentials (PGM section 3.2).
 
-`ExactOracle` runs belief propagation by contraction, in compiled kernels (contracted_sweeps.py). Where linear numbers
-underflow, and for what needs the messages, it uses logarithms in NumPy (tree_messages.py). The tests compare it with
-the algorithm in plain NumPy (inference/reference.py) and with the full joint table.
+`ExactOracle` runs belief propagation on a compiled plan (propagation_plan.py). The tests compare it with the algorithm
+in plain NumPy (inference/reference.py) and with the full joint table.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from pgmest._base.threads import get_threads
-from pgmest.errors import ArgumentError, ShapeError
+from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
+from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
+from pgmest.inference.exact.kernel_loading import load_covariance_kernels
+from pgmest.inference.exact.kernel_sweeps import KernelSweeps
 from pgmest.inference.exact.propagation_plan import PropagationPlan
-from pgmest.inference.exact.tree_messages import TreeMessages
 from pgmest.inference.outputs import checked_output
-from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
+
+LARGEST_CONTRACTED = 1 << 22
+"""The most cells of a measured clique of models whose runs use contraction. A larger clique is better left to the
+kernels, which divide its table between threads."""
 
 ROUNDING = 1e-13
 """The largest difference of max-marginals that counts as rounding, for each clique, if the largest potential is 1."""
@@ -44,14 +50,17 @@ class MarginalOracle(Protocol):
 
 
 class ExactOracle:
-    """Belief propagation on a junction tree, with a workspace that is allocated once.
+    """Belief propagation on a plan, with a workspace that is allocated once.
 
     Only one thread may call an oracle at a time. The oracle uses `threads` threads itself (default: `get_threads()`).
 
     Attributes:
-        plan: the measured cliques and their junction tree.
+        plan: the propagation plan.
         calls: the number of sweeps (up and down, or max) so far.
     """
+
+    contracts = True
+    """True if runs may use contraction, which leaves no messages in the workspace."""
 
     def __init__(self, plan: PropagationPlan, threads: int | None = None):
         self.plan = plan
@@ -60,13 +69,18 @@ class ExactOracle:
         if self.threads < 1:
             raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
         self.calls: int = 0
+        self._contracts = self.contracts and max(np.diff(self.layout.offsets), default=0) <= LARGEST_CONTRACTED
+        self._settled = True  # whether the workspace of the kernels holds the messages of the last run
         self._theta = self._mu = np.empty(0)  # of the last run
-        self._messages: TreeMessages | None = None  # of the last run, computed when they are first needed
 
     @cached_property
     def contracted(self) -> ContractedSweeps:
-        """The sweeps by contraction, which run all potentials but those whose products underflow."""
+        """The sweeps by contraction, which answer all questions about maxima, and runs where they can."""
         return ContractedSweeps.of(self.layout, self.plan.tree, self.threads)
+
+    @cached_property
+    def _sweeps(self) -> KernelSweeps:
+        return KernelSweeps(self.plan, self.threads)
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the marginals on the cliques of the plan, scaled to `total`, and the log-partition function.
@@ -82,20 +96,29 @@ class ExactOracle:
         """
         theta = self._input(theta, "theta")
         mu = checked_output(out, self.layout.cells)
-        self._theta, self._mu, self._total, self._messages = theta, mu, total, None
-        self.calls += 1
-        log_partition = self.contracted.run(theta, total, mu)
-        if log_partition is None:
-            np.multiply(self.messages.marginals(), total, out=mu)
-            log_partition = self.messages.log_partition
+        self._theta, self._mu, self.calls = theta, mu, self.calls + 1
+        self._total = total
+        if self._contracts:
+            found = self.contracted.run(theta, total, mu)
+            self._settled = found is None
+            if found is not None:
+                return mu, found
+        log_partition = self._sweeps.upward(theta, mu)
+        if not math.isfinite(log_partition):
+            raise ImpossibleModelError(
+                f"the log-partition function is {log_partition}: every record has some potential of -inf (or one is "
+                "NaN or +inf). Check the structural zeros and the potentials."
+            )
+        self._sweeps.downward(theta, mu, total)
         return mu, log_partition
 
-    @property
-    def messages(self) -> TreeMessages:
-        """The messages of the last run, computed in NumPy at their first use."""
-        if self._messages is None:
-            self._messages = TreeMessages(CliqueVector.of(self.layout, self._theta), self.plan.tree)
-        return self._messages
+    def _settle(self) -> None:
+        """Repeat a run by contraction with the kernels, which leave their messages in the workspace."""
+        if not self._settled:
+            self._mu = np.empty(self.layout.cells)
+            self._sweeps.upward(self._theta, self._mu)
+            self._sweeps.downward(self._theta, self._mu, self._total)
+            self._settled = True
 
     def maximum(self, theta: np.ndarray) -> float:
         """Return the largest total potential of any record, by one max-product sweep."""
@@ -142,28 +165,37 @@ class ExactOracle:
 
         This is Cov @ direction, with Cov the covariance of the indicators of the cells times the total: the Hessian of
         the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
+
+        The sweep needs the messages of the kernels. So all runs after the first call use the kernels, not contraction.
         """
         self._check_has_run("covariance")
+        self._settle()
+        self._contracts = False
+        kernels = load_covariance_kernels()
         tangent = checked_output(out, self.layout.cells)
-        along = CliqueVector.of(self.layout, self._input(direction, "direction"))
-        tables = [self.clique_table(index).values for index in range(len(self.plan.tree.cliques))]
-        tangent[:] = self.messages.covariance(tables, along)
+        direction = self._input(direction, "direction")
+        plan, n, sweeps = self.plan, len(self.plan.nodes), self._sweeps
+        shift, buffers = plan.messages, (plan.scratch, plan.scratch + plan.row)
+        kernels.covariance_upward(*sweeps.tables, 0, n, self._theta, self._mu, direction, sweeps.arena, shift, *buffers)
+        inputs = (self._theta, self._mu, direction, tangent)
+        kernels.covariance_downward(*sweeps.tables, 0, n, *inputs, sweeps.arena, shift, plan.marginals, *buffers)
         self.calls += 1
         return tangent
 
     def clique_table(self, index: int) -> Factor:
         """Return the marginal of clique `index` of the tree after a run, scaled as in that run."""
         self._check_has_run("clique_table")
-        clique = self.plan.tree.cliques[index]
-        domain, measured = self.layout.domain.project(clique), CliqueVector.of(self.layout, self._mu)
-        if clique in measured:
-            return Factor.owning(domain, measured[clique].values.copy())
-        return Factor.owning(domain, self.messages.clique_table(index) * self._total)
+        self._settle()
+        node = self.plan.clique_nodes[index]
+        domain = self.layout.domain.project(self.plan.axes[node])
+        table = np.empty(int(self.plan.nodes[node, f.CELLS]))
+        self._sweeps.clique_table(node, self._theta, self._mu, table)
+        return Factor.owning(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
 
     def release(self) -> None:
         """Release the arrays of the last run, and forget the adjustments to potentials of earlier runs."""
         self._theta = self._mu = np.empty(0)
-        self._messages = None
+        self._settled = True
         if "contracted" in vars(self):
             self.contracted.reset()
 

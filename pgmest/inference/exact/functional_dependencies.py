@@ -129,7 +129,7 @@ class CollapsedOracle:
 
     @property
     def plan(self) -> PropagationPlan:
-        """The inner cliques and their junction tree."""
+        """The propagation plan of the inner cliques."""
         return self.inner.plan
 
     @property

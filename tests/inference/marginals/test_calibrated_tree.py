@@ -15,7 +15,7 @@ from pgmest.errors import ImpossibleModelError
 from pgmest.inference.marginals import calibrated_tree as calibration
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.contraction import contract
-from tests.inference.problems import Problem, problems, wide_cells, wide_from
+from tests.inference.problems import Problem, limited, limits, problems
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -29,11 +29,11 @@ def expected(problem: Problem, names: tuple[str, ...]) -> np.ndarray:
     return problem.joint.sum(axis=tuple(axis for axis, name in enumerate(problem.sizes) if name not in names))
 
 
-@given(problems(), wide_cells)
+@given(problems(), limits())
 @settings(max_examples=80, deadline=None)
-def test_marginals_and_conditionals_of_cliques(problem: Problem, wide: int) -> None:
+def test_marginals_and_conditionals_of_cliques(problem: Problem, thresholds: dict[str, int]) -> None:
     assume(problem.possible)
-    with wide_from(wide):
+    with limited(thresholds):
         tree = calibrated(problem)
         for position, (clique, separator) in enumerate(zip(tree.tree.cliques, tree.separators, strict=True)):
             for names in {clique, clique[:1], clique[1:], separator}:
@@ -44,11 +44,11 @@ def test_marginals_and_conditionals_of_cliques(problem: Problem, wide: int) -> N
             np.testing.assert_allclose(conditional * given_.reshape(shape), joint, atol=1e-10)
 
 
-@given(problems(), wide_cells)
+@given(problems(), limits())
 @settings(max_examples=80, deadline=None)
-def test_the_product_of_the_factors_is_the_clique(problem: Problem, wide: int) -> None:
+def test_the_product_of_the_factors_is_the_clique(problem: Problem, thresholds: dict[str, int]) -> None:
     assume(problem.possible)
-    with wide_from(wide):
+    with limited(thresholds):
         tree = calibrated(problem)
         for position, (clique, separator) in enumerate(zip(tree.tree.cliques, tree.separators, strict=True)):
             for given_ in {(), separator}:
