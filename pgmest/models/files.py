@@ -314,6 +314,8 @@ def read_distances(domain: Domain, pairs: Any) -> dict[Clique, float]:
     Raises:
         Unreadable: they are not pairs of a clique and a number of at least 0.
     """
+    if not isinstance(pairs, list):
+        raise Unreadable("its distances are no list")
     cliques = read_cliques(domain, [names for names, _ in pairs])
     found = (number({"distance": most}, "distance", 0, LARGEST_ANSWER) for _, most in pairs)
     return dict(zip(cliques, found, strict=True))

@@ -18,7 +18,6 @@ from scipy import sparse
 from scipy.linalg import qr
 
 from pgmest.surveys.exchanges import NEAR, exchanged, whole_ends
-from pgmest.surveys.flight_kernels import fly
 from pgmest.surveys.problem import Part, Problem
 
 NEIGHBORS, MORE_NEIGHBORS = 5, 20
@@ -224,6 +223,8 @@ def flight(matrix: np.ndarray, chances: np.ndarray, generator: np.random.Generat
     Returns:
         the chances, of which at most as many as there are independent sums are neither 0 nor 1; shape (rows,).
     """
+    from pgmest.surveys.flight_kernels import fly  # loads numba
+
     found = chances.copy()
     if not len(found):
         return found
