@@ -208,8 +208,10 @@ class LinkedFit:
         weights, own = np.ones(len(units.linked)), {}
         for name, value in given.items():
             if isinstance(name, HowMany):
-                self._check_whole_bins(name)
-            elif (column := name.removeprefix(f"{root}.")) in self.schema.parts[root].schema.domain:
+                self._check_whole_bins(str(name), name.table, name.given)
+            elif (column := name.removeprefix(f"{root}.")) in self._bound_columns:
+                self._check_whole_bins(f"'{column}'", root, {column: value})
+            elif column in self.schema.parts[root].schema.domain:
                 own[column] = value
             weights = weights * units.attribute(name).weights(value)
         kept = np.flatnonzero(generator.random(len(weights)) < weights)  # a part of a bin is a part of its rows
@@ -221,11 +223,22 @@ class LinkedFit:
         values = read_given(self.schema.parts[root].schema, own).values(linked.tables[root].dataset, generator)
         return self.decoded(linked, generator, written, values)
 
-    def _check_whole_bins(self, asked: HowMany) -> None:
-        """Raise ArgumentError if a condition of a question takes a part of a bin, whose values are drawn later."""
-        part = self.schema.parts.get(asked.table)
-        for column, weights in read_given(part.schema, asked.given).weights.items() if part else ():
-            if not np.isin(weights, (0.0, 1.0)).all():
+    @property
+    def _bound_columns(self) -> set[str]:
+        """The columns of the root whose values depend on the rows that hang on it, by `ordered`."""
+        root = self.schema.root
+        found = {one.above for name in self.schema.children(root) for one in self.schema.parts[name].orders_above}
+        ordered = set(self.schema.parts[root].schema.order.columns)
+        return found | ordered if found & ordered else found
+
+    def _check_whole_bins(self, asked: str, table: str, given: Mapping[str, Any]) -> None:
+        """Raise ArgumentError if a condition takes a part of a bin, whose values are drawn later."""
+        part = self.schema.parts.get(table)
+        conditions = read_given(part.schema, given) if part else None
+        for column, weights in conditions.weights.items() if conditions else ():
+            bins = conditions.bins.get(column) if conditions else None
+            points = bins is not None and bins.points is not None and bins.points.dtype.kind == "f"
+            if points or not np.isin(weights, (0.0, 1.0)).all():
                 raise ArgumentError(
                     f"given= with {asked} takes a part of a bin of '{column}': state a range that begins and ends "
                     f"with bins, which are {listed(part.schema.labels(column)) if part else ''}."

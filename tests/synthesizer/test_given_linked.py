@@ -88,3 +88,44 @@ def test_the_rows_that_have_the_values_are_as_many_as_are_fitted(fitted):
 def test_what_cannot_be_given_is_refused(fitted, given, error, match):
     with pytest.raises(error, match=match):
         fitted.sample(10, seed=0, given=given)
+
+
+def test_given_values_and_orders_with_rows_below_hold_together():
+    schema = LinkedSchema.parse("""
+tables:
+  patients:
+    key: pid
+    columns:
+      born: {type: integer, min: 0, max: 99, width: 50}
+      died: {type: integer, min: 0, max: 99, width: 50}
+    constraints:
+      - ordered: [born, died]
+  visits:
+    parent: patients
+    key: pid
+    at_most: 3
+    columns:
+      day: {type: integer, min: 0, max: 99, width: 10}
+    constraints:
+      - ordered: [patients.born, day]
+""")
+    generator = np.random.default_rng(0)
+    born = generator.integers(0, 100, 300)
+    died = generator.integers(born, 100)
+    keys = np.repeat(np.arange(300), generator.integers(0, 4, 300))
+    patients = pd.DataFrame({"pid": range(300), "born": born, "died": died})
+    visits = pd.DataFrame({"pid": keys, "day": generator.integers(born[keys], 100)})
+    synthesizer = pg.Synthesizer(epsilon=20, backend="simulation").fit(
+        {"patients": patients, "visits": visits}, schema, seed=0
+    )
+    tables = synthesizer.sample(300, seed=0, given={"born": (0, 49), "died": (0, 49)})
+    made = tables["visits"].merge(tables["patients"], on="pid")
+    assert tables["patients"][["born", "died"]].lt(50).all(axis=None)
+    assert (tables["patients"]["born"] <= tables["patients"]["died"]).all()
+    assert (made["born"] <= made["day"]).all()
+    every = synthesizer.sample(3000, seed=1)["patients"].query("born < 50 and died < 50")["born"]
+    given_rows = synthesizer.sample(3000, seed=2, given={"born": (0, 49), "died": (0, 49)})["patients"]["born"]
+    assert given_rows.mean() == pytest.approx(every.mean(), abs=1.5)  # as among unconditioned draws with these values
+    for given in ({"born": (20, 30)}, {"patients.born": 20}, {"died": (60, 70)}):  # days may leave such rows no value
+        with pytest.raises(ArgumentError, match="takes a part of a bin"):
+            synthesizer.sample(300, seed=0, given=given)
