@@ -114,7 +114,7 @@ def model_of_tree(kind: type[Kind], tree: Tree) -> Kind:
     spread, report = tree["total_stddev"], tree["report"]
     checked = {
         "total": number(tree, "total"),
-        "total_stddev": None if spread is None else number(tree, "total_stddev"),
+        "total_stddev": None if spread is None else number(tree, "total_stddev", 0),
         "report": None if report is None else kind.saved_report.from_json(report),
     }
     model = kind._of_saved(domain, {**tree, **checked})

@@ -171,3 +171,9 @@ def test_only_known_kinds_are_read(tmp_path, kind):
     write_members(path, with_header(contents, header_of(contents) | {"kind": kind}))
     with pytest.raises(FileFormatError, match=r"its kind is|lacks 'tables'|lacks 'runs'|does not name"):
         pg.load(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_negative_standard_error_of_the_total_is_refused(tmp_path, kind):
+    with pytest.raises(FileFormatError, match="total_stddev"):
+        pg.load(written(tmp_path / "m.npz", kind, total_stddev=-1.0))
