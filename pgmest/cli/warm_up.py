@@ -99,7 +99,7 @@ USES = {
     + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)\n"
     + "model.interval(lambda table: table.values[0], clique=('a', 'b'))",
     "whole weights": "import pandas as pd\nimport pgmest as pg\n"
-    + "pg.rake(pd.DataFrame({'a': [0, 0, 0, 1, 1, 1]}), {'a': {0: 5, 1: 4}}, whole=True)",
+    + "pg.rake(pd.DataFrame({'a': [0, 0, 1, 1], 'b': [0, 1] * 2}), {'a': {0: 5, 1: 4}, 'b': {0: 4, 1: 5}}, whole=True)",
     "public records": _ESTIMATE
     + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()\n"
     + "from pgmest.inference.support.support_oracle import load_kernels\nload_kernels('uint16')\n"

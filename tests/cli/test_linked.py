@@ -296,8 +296,8 @@ def test_a_file_of_linked_tables_can_be_sampled_and_described(model, tmp_path, c
     assert code == 0, err
     homes = pd.read_csv(tmp_path / "given" / "households.csv")
     assert len(homes) == 20
-    assert (homes["region"] == "N").all()
-    assert (homes["persons"] >= 2).all()
+    assert set(homes["region"]) == {"N"}
+    assert min(homes["persons"]) >= 2
     (tmp_path / "flat.yaml").write_text("columns: {a: {type: boolean}}")
     (tmp_path / "other.yaml").write_text(SURVEY.replace("[head, child, other]", "[head, child]"))
     code, _, err = run(capsys, "sample", model, "--out", f"{out}2/", "--schema", tmp_path / "flat.yaml")

@@ -19,6 +19,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset
 from pgmest.data.linked_rules import Impossible, Older, Rule
+from pgmest.errors import SchemaError
 from pgmest.schema.grid import Grid
 from pgmest.schema.joint_draws import Limits, bin_ends, draw_ordered
 from pgmest.schema.notation import SchemaNode
@@ -27,6 +28,9 @@ from pgmest.schema.schema import Schema
 
 if TYPE_CHECKING:
     from pgmest.schema.linked.schema import LinkedSchema, TableSchema
+
+MOST_RULES = 1_500
+"""The most bins of a column that an order with the parent tells apart: each is a rule, and 3,000 take seconds."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,13 @@ def read_orders_above(
     for (first, later), mask in order_zeros(order):
         if (first in above) != (later in above):
             theirs, mine, table_of = (first, later, mask.T) if first in above else (later, first, mask)
-            found += _rules(table, mine, above[theirs].name, table_of, text)
+            own = list(_rules(table, mine, above[theirs].name, table_of, text))
+            if len(own) > MOST_RULES:
+                raise SchemaError(
+                    f"{chains[0].place}: '{theirs}' and '{mine}', which are ordered, have {len(own):,} bins that differ, "
+                    f"and orders with a parent allow for {MOST_RULES:,}: make wider bins, such as unit: month of dates."
+                )
+            found += own
     return tuple(bounds), tuple(found)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
+from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.errors import SchemaError
 from pgmest.schema import LinkedSchema
 
@@ -47,10 +48,8 @@ tables:
 """)
 
 
-def random_tables(schema: LinkedSchema, rng: np.random.Generator, count: int) -> pg.data.LinkedDataset:
+def random_tables(schema: LinkedSchema, rng: np.random.Generator, count: int) -> LinkedDataset:
     """Return random codes; rows of the root are drawn until they keep all constraints and rules with all below."""
-    from pgmest.data.linked import LinkedDataset, LinkedTable
-
     made, parents = {}, {}
     for name, part in schema.parts.items():
         rows = count if part.parent is None else len(parents[name]) if name in parents else 0
@@ -184,3 +183,12 @@ tables:
     orders.loc[:9, "ordered"] = pd.Timestamp("2020-01-01")
     users.loc[:4, "signup"] = pd.Timestamp("2021-06-01")
     assert schema.check(tables).rules[0].broken == 5
+
+
+def test_bins_too_fine_for_rules_are_refused_with_a_remedy():
+    fine = {
+        name: text.replace("unit: month", "unit: day").replace("2020-01-01", "2010-01-01")
+        for name, text in DATES.items()
+    }
+    with pytest.raises(SchemaError, match="make wider bins"):
+        schema_of("ordered: [patients.born, day]", kinds=fine)
