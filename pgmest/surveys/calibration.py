@@ -128,6 +128,7 @@ class Calibrated:
     steps: int
 
 
+@np.errstate(over="ignore", invalid="ignore")  # the multipliers of totals that cannot be met grow without bound
 def calibrate(matrix: Any, start: np.ndarray, totals: np.ndarray, distance: Distance, close: float) -> Calibrated:
     """Return the ratios w / d of the closest weights that meet totals, or the last ones if they are not found.
 
@@ -143,8 +144,7 @@ def calibrate(matrix: Any, start: np.ndarray, totals: np.ndarray, distance: Dist
 
     def at(point: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         u = matrix @ point
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = float(start @ distance.integral(u) - totals @ point)
+        value = float(start @ distance.integral(u) - totals @ point)
         return value, transposed @ (start * distance.ratios(u)) - totals, u
 
     value, gradient, u = at(multipliers)

@@ -67,7 +67,7 @@ def rake(
             same sum. A combination that is left out has no respondents. The label of missing values is None. A single
             number is the total of a numeric column, such as the persons of all households.
         weights: the initial weights, such as design weights: a column, or an array with one for each row. By default
-            all are equal. Rows of weight 0 keep it, whatever their categories. Replicate weights of shape
+            all are equal. Rows of weight 0 keep it, whatever their values. Replicate weights of shape
             (rows, replicates) are raked one after the other.
         method: "raking", "linear" or "logit".
         bounds: the least and the largest ratio of a weight to its scaled initial weight, such as (0.3, 3).

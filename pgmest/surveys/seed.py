@@ -76,7 +76,9 @@ class Seed:
                 f"{excerpt(keys[orphans[0]], 40)}; leave these rows out, or give keys of one type."
             )
         base = _initial_weights(above, weights, HOUSEHOLDS, len(above))
-        if base.ndim > 1 or not np.any(base > 0):
+        if base.ndim > 1:
+            raise ShapeError.of("weights", base.shape[:1], base.shape, "Give one weight for each household.")
+        if not np.any(base > 0):
             raise DataError("no household has a positive weight; give one weight for each, at least one positive.")
         return cls({HOUSEHOLDS: above, PERSONS: below}, base, key, owners)
 
@@ -112,19 +114,20 @@ class Seed:
         """Return a numeric column of a table.
 
         Raises:
-            DataError: it is not numeric, or has a value that is missing or not finite.
+            DataError: it is not numeric, or a row with weight has a value that is missing or not finite.
         """
         source, rows = self._source(table, column)
+        items, weighted = source[column], self.weights[self.rows(table)] > 0
         try:
-            values = np.asarray(source[column].to_numpy(), dtype=np.float64)
+            values = np.asarray(items.to_numpy(), dtype=np.float64)[rows]
         except (TypeError, ValueError):
-            values = np.array([np.nan])
-        if not np.isfinite(values).all():
+            values = np.full(len(weighted), np.nan)
+        if items.dtype.is_temporal() or not np.isfinite(values[weighted]).all():
             raise DataError(
-                f"column '{column}' of the {table} has a total, but not a finite number in every row; give its "
-                "categories totals, or leave out rows without a number."
+                f"column '{column}' of the {table} has a total, but not a finite number in every row with weight; give "
+                "its categories totals, or leave out rows without a number."
             )
-        return values[rows]
+        return np.where(weighted, values, 0.0)
 
     def _coded_column(self, table: str, column: str) -> tuple[np.ndarray, list[Any]]:
         """Return a code for the label of each row of a table, and the labels by code."""

@@ -259,3 +259,13 @@ def test_respondents_keep_the_ratio_of_their_weights():
     assert support.rows.tolist()[:3] == [support.rows[2], 0, support.rows[0]]
     model = pg.SupportModel(support, pg.CliqueVector.zeros(data.domain, []), 70.0)
     assert model.row_weights.tolist() == pytest.approx([10.0, 20.0, 30.0, 0.0, 10.0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", ["raking", "linear"])
+def test_totals_outside_the_bounds_are_refused_without_warnings(method):
+    for least, most in ((0.9, 1.1), (0.99, 1.01), (0.5, 1.2)):
+        with pytest.raises(ControlError, match="Any weights miss"):
+            pg.rake(SURVEY, {"sex": {"f": 90, "m": 10}}, method=method, bounds=(least, most))
+        with pytest.raises(ControlError, match="Any weights miss"):
+            pg.rake(SURVEY, {"sex": SEX, "region": 900}, method=method, bounds=(least, most))

@@ -396,3 +396,36 @@ def test_numeric_totals_in_zones_by_penalty_and_in_whole_numbers():
             pg.rake_households(homes, people, {"households": {"cars": wrong}}, key="home")
     with pytest.raises(DataError, match="column 'tenure' of the households has a total, but not a finite number"):
         pg.rake_households(homes, people, {"households": {"tenure": 40}}, key="home")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), float("inf")])
+def test_units_without_weight_need_no_number(missing):
+    """As they need no known category. One of a unit with weight is refused, by the name of the column."""
+    homes = pd.DataFrame({"home": range(4), "tenure": ["own", "rent"] * 2, "cars": [missing, 1.0, 2.0, 3.0]})
+    people = pd.DataFrame({"home": [0, 1, 2, 3], "income": [missing, 5.0, 2.0, 9.0]})
+    tenure, design = {"own": 10, "rent": 20}, [0, 1, 2, 1]
+    weights = pg.rake(homes, {"tenure": tenure, "cars": 50}, design)
+    assert np.allclose(weights, [0, 15, 10, 5])
+    margins = {"households": {"tenure": tenure, "cars": 50}, "persons": {"income": 140}}
+    found = pg.rake_households(homes, people, margins, key="home", weights=design)
+    assert np.allclose(found.row_weights, weights)
+    replicates = np.array([design, [0, 1, 1, 1]]).T
+    assert np.allclose(pg.rake(homes, {"tenure": tenure, "cars": 50}, replicates)[:, 0], weights)
+    with pytest.raises(DataError, match="column 'cars' of the respondents has a total, but not a finite number"):
+        pg.rake(homes, {"tenure": tenure, "cars": 50}, replicates + [0, 1])
+
+
+def test_dates_and_durations_have_no_total():
+    days = pd.date_range("2024-01-01", periods=2)
+    for items in (days, days - days[0]):
+        for frame in (pd.DataFrame({"born": items}), pl.DataFrame({"born": items})):
+            with pytest.raises(DataError, match="column 'born' of the respondents has a total, but not a finite"):
+                pg.rake(frame, {"born": 5})
+
+
+def test_weights_of_households_have_one_column():
+    homes = pd.DataFrame({"home": [1, 2], "tenure": TENURES[:2]})
+    with pytest.raises(ShapeError, match=r"weights: expected shape \(2,\), got \(2, 3\)"):
+        pg.rake_households(
+            homes, homes, {"households": {"tenure": dict.fromkeys(TENURES, 1)}}, key="home", weights=np.ones((2, 3))
+        )
