@@ -412,7 +412,7 @@ def test_units_without_weight_need_no_number(missing):
     replicates = np.array([design, [0, 1, 1, 1]]).T
     assert np.allclose(pg.rake(homes, {"tenure": tenure, "cars": 50}, replicates)[:, 0], weights)
     with pytest.raises(DataError, match="column 'cars' of the respondents has a total, but not a finite number"):
-        pg.rake(homes, {"tenure": tenure, "cars": 50}, replicates + [0, 1])
+        pg.rake(homes, {"tenure": tenure, "cars": 50}, np.add(replicates, [0, 1]))
 
 
 def test_dates_and_durations_have_no_total():

@@ -116,8 +116,8 @@ def read_orders_above(
             own = list(_rules(table, mine, above[theirs].name, table_of, text))
             if len(own) > MOST_RULES:
                 raise SchemaError(
-                    f"{chains[0].place}: '{theirs}' and '{mine}', which are ordered, have {len(own):,} bins that differ, "
-                    f"and orders with a parent allow for {MOST_RULES:,}: make wider bins, such as unit: month of dates."
+                    f"{chains[0].place}: '{theirs}' and '{mine}', which are ordered, have {len(own):,} bins that "
+                    f"differ, and orders with a parent allow for {MOST_RULES:,}: make wider bins, such as unit: month."
                 )
             found += own
     return tuple(bounds), tuple(found)
