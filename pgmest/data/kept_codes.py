@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from typing import IO, Any
@@ -45,19 +46,20 @@ class KeptCodes:
         if not self._files or not self._bytes:
             empty = [np.empty(0, dtype=kind) for kind in self._kinds]
             return [np.concatenate([none, *pieces]) for none, pieces in zip(empty, self._pieces, strict=True)]
-        self._write()
+        self._write(last=True)
         return [np.memmap(file, dtype=kind, mode="r") for file, kind in zip(self._files, self._kinds, strict=True)]
 
-    def _write(self) -> None:
+    def _write(self, last: bool = False) -> None:
         try:
             self._files = self._files or [tempfile.TemporaryFile() for _ in self._kinds]  # noqa: SIM115
             for file, pieces in zip(self._files, self._pieces, strict=True):
-                file.writelines(piece.data for piece in pieces)
+                file.writelines(np.ascontiguousarray(piece).data for piece in pieces)
                 file.flush()
+                if last:
+                    os.fsync(file.fileno())  # some file systems say only now that they are full
                 pieces.clear()
         except OSError as error:
             raise DataError(
-                f"the codes of the table take more than {MOST_IN_MEMORY:,} bytes, and the folder for temporary files, "
-                f"{tempfile.gettempdir()}, cannot hold them ({error.strerror}). Let the variable TMPDIR name a folder "
-                "with more room."
+                f"the codes of the table take more than {MOST_IN_MEMORY:,} bytes, and the folder for temporary files "
+                f"cannot hold them ({error.strerror}). Let the variable TMPDIR name a folder with more room."
             ) from None

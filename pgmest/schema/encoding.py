@@ -197,20 +197,23 @@ def _dataset_in_engine(
             rows = kept_persons(persons, keys, unit.at_most, key)
             yield dict(zip(kinds, (column[rows] for column in codes), strict=True))
 
-    stack = contextlib.ExitStack()
+    stack, refused = contextlib.ExitStack(), contextlib.ExitStack()
     try:
         if unit is None:
             held = kept_in_engine(by_partition(frame, coded, kinds))
         else:
             all_rows = kept_in_engine(by_partition(frame, coded, {**kinds, unit.column: np.dtype("U")}))
+            stack.callback(give_back, all_rows)
             _warn(DroppedRows.in_engine(unit, all_rows))
             held = kept_in_engine(by_partition(all_rows, chosen, kinds, together=unit.column))
-            stack.callback(give_back, all_rows)
+        refused.callback(give_back, held)
         bounded: dict[str, Any] = {"records_per_person": unit.at_most, "unit_column": unit.column} if unit else {}
         data = LazyDataset.of_lazy(held, domain_of(columns), coding=coding, **bounded)
         data.at_end(give_back, held)
+        refused.pop_all()
         return data
     except Exception as error:
         raise engine_error(error) from error
     finally:
+        refused.close()
         stack.close()

@@ -186,6 +186,8 @@ def test_spark_in_local_mode(spark, tmp_path):
     assert_cuts_alike(lambda rows: spark.createDataFrame(visits.iloc[rows], "id string, x long").repartition(2))
     with pytest.raises(DataError, match=r"^column 'x' has the value 7, but values are whole"):
         STRICT.encode(spark.createDataFrame([("p", 7)], "id string, x long"))
+    gc.collect()
+    assert not spark.sparkContext._jsc.getPersistentRDDs()  # nor are those of a table that was refused kept
     with pytest.raises(CodeRangeError, match=r"column 'age': value 3 is not a code in 0\.\.2"):
         Dataset.from_frame(spark.read.parquet(str(path)), {"age": 3})
 

@@ -46,3 +46,21 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(monkeypatch):
     monkeypatch.setattr(kept_codes, "MOST_IN_MEMORY", 3)
     with pytest.raises(DataError, match=r"No space left on device.*TMPDIR"):
         filled()
+
+
+def test_no_folder_for_temporary_files_is_the_same_error(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
+    monkeypatch.setattr(kept_codes, "MOST_IN_MEMORY", 3)
+    with pytest.raises(DataError, match=r"No usable temporary directory.*TMPDIR"):
+        filled()
+
+
+def test_columns_of_other_arrays_are_written(monkeypatch):
+    monkeypatch.setattr(kept_codes, "MOST_IN_MEMORY", 0)
+    kept = KeptCodes([np.dtype(np.int64)])
+    kept.add([np.arange(10)[::2]])
+    assert kept.columns()[0].tolist() == [0, 2, 4, 6, 8]
