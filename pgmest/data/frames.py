@@ -14,6 +14,7 @@ import io
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,8 +148,24 @@ def lazy_frame(frame: Any, names: Iterable[str]) -> nw.LazyFrame[Any] | None:
     """
     import narwhals as nw
 
-    table = _narwhal(frame)
-    return _selected(table, list(dict.fromkeys(names))) if isinstance(table, nw.LazyFrame) else None
+    table, wanted = _narwhal(frame), list(dict.fromkeys(names))
+    if not isinstance(table, nw.LazyFrame):
+        return None
+    engine = table.implementation
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        _check_names_for_spark(wanted, _names(table))
+    return _selected(table, wanted)
+
+
+def _check_names_for_spark(wanted: list[str], names: list[str]) -> None:
+    """Raise DataError if Spark would take the name of a column for another one."""
+    times = Counter(name.casefold() for name in names)
+    for name in wanted:
+        if "." in name or "`" in name or times[name.casefold()] > 1:
+            raise DataError(
+                f"Spark cannot tell column '{name}' from others: it reads a dot in a name as a field and a backtick as "
+                "a quote, and takes capitals for small letters. Rename the column in the table and in the schema."
+            )
 
 
 def table_columns(frame: Any) -> list[str]:

@@ -44,8 +44,9 @@ class KeptCodes:
     def columns(self) -> list[np.ndarray]:
         """Return the columns, each of shape (rows,)."""
         if not self._files or not self._bytes:
-            empty = [np.empty(0, dtype=kind) for kind in self._kinds]
-            return [np.concatenate([none, *pieces]) for none, pieces in zip(empty, self._pieces, strict=True)]
+            for pieces, kind in zip(self._pieces, self._kinds, strict=True):  # one after the other, to save memory
+                pieces[:] = [np.concatenate([np.empty(0, dtype=kind), *pieces])]
+            return [column for (column,) in self._pieces]
         self._write(last=True)
         return [np.memmap(file, dtype=kind, mode="r") for file, kind in zip(self._files, self._kinds, strict=True)]
 

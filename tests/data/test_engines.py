@@ -4,6 +4,7 @@ import datetime
 import gc
 import itertools
 import os
+import re
 import shutil
 import signal
 import sys
@@ -186,6 +187,10 @@ def test_spark_in_local_mode(spark, tmp_path):
     assert_cuts_alike(lambda rows: spark.createDataFrame(visits.iloc[rows], "id string, x long").repartition(2))
     with pytest.raises(DataError, match=r"^column 'x' has the value 7, but values are whole"):
         STRICT.encode(spark.createDataFrame([("p", 7)], "id string, x long"))
+    for named, other in (("a.b", "x"), ("a`b", "x"), ("X", "x")):
+        schema = Schema.from_dict({"columns": {named: VISIT_COLUMNS["x"]}})
+        with pytest.raises(DataError, match=f"Spark cannot tell column '{re.escape(named)}' from others"):
+            schema.encode(spark.createDataFrame([(1, 2)], "p int, q int").toDF(named, other))
     gc.collect()
     assert not spark.sparkContext._jsc.getPersistentRDDs()  # nor are those of a table that was refused kept
     with pytest.raises(CodeRangeError, match=r"column 'age': value 3 is not a code in 0\.\.2"):

@@ -64,3 +64,10 @@ def test_columns_of_other_arrays_are_written(monkeypatch):
     kept = KeptCodes([np.dtype(np.int64)])
     kept.add([np.arange(10)[::2]])
     assert kept.columns()[0].tolist() == [0, 2, 4, 6, 8]
+
+
+def test_columns_can_be_asked_for_again():
+    kept = filled()
+    for before, after in zip(kept.columns(), kept.columns(), strict=True):
+        np.testing.assert_array_equal(after, before)
+        assert len(after) == 13
