@@ -71,8 +71,8 @@ def _options(add: Add) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from pgmest.privacy import AddRemove, DatasetLedger, Replace
-    from pgmest.privacy.adoption import adopt_file
     from pgmest.privacy.dataset_ledger import MOST_RUNS
+    from pgmest.privacy.store import adopt_file
 
     if options.action == "adopt":
         say(f"{options.file} is accepted as the newest and only one, head {adopt_file(options.file)}.")

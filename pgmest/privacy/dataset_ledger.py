@@ -2,8 +2,8 @@
 
 A run reserves its whole budget before it asks about a record, writes each charge before the request is answered, and
 gives back what it has not spent when it ends. A run that crashed keeps its reservation until it is resumed from its
-journal. The file is chained and locked (`pgmest.privacy.chain`) on every platform; any number of processes may charge
-it.
+journal. The file is one of the store (`pgmest.privacy.store`), and locked on every platform; any number of processes
+may charge it.
 
 The ledger protects one relation between tables (`pgmest.privacy.relations`), and each run is recorded with its own. A
 run whose relation does not imply the ledger's is refused: patients, houses and rows are not added up.
@@ -16,8 +16,9 @@ deleted. If you keep the last digest, `head`, elsewhere, that is recognized, too
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -25,15 +26,21 @@ from typing import Any
 
 from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError, plural
 from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, Budget, Rho, rounded_down
-from pgmest.privacy.chain import ChainedFile
 from pgmest.privacy.ledger import amounts, budget_of
-from pgmest.privacy.ledger_runs import RUN_COLUMNS, Charge, LedgerRun, RunAccount, accounts, end_dropped_runs
+from pgmest.privacy.ledger_runs import (
+    RUN_COLUMNS,
+    Charge,
+    LedgerRun,
+    RunAccount,
+    accounts,
+    end_dropped_runs,
+    in_amounts,
+)
 from pgmest.privacy.ledger_text import aligned, in_terms
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.one_process import OneProcess
-from pgmest.privacy.relations import Relation, converted, stated_relation
-
-FORMAT, VERSION, NAME = "pgmest-ledger", 2, "ledger of a dataset"
+from pgmest.privacy.relations import Relation, stated_relation
+from pgmest.privacy.store import LEDGER, Store
 
 MOST_RUNS = 40
 """The most runs that a printed ledger lists, the last ones."""
@@ -54,7 +61,7 @@ class DatasetLedger(OneProcess):
     """
 
     def __init__(self, path: str | Path, *, expect: str | None = None, read_only: bool = False):
-        self._file = ChainedFile(path, FORMAT, VERSION, NAME, LedgerError, create=False, read_only=read_only)
+        self._file = Store(path, LEDGER, "look" if read_only else "open")
         self.path: Path = self._file.path
         self.copied: str = ""
         """Why the file may be a copy; "" if it is the newest one."""
@@ -121,10 +128,10 @@ class DatasetLedger(OneProcess):
             "made": _now(),
             "ledger": secrets.token_hex(16),
         }
-        file = ChainedFile(path, FORMAT, VERSION, NAME, LedgerError, exclusive=True)
+        file = Store(path, LEDGER, "create")
         try:
             file.hold()
-            file.start(header)
+            file.append(header)
         except BaseException:
             file.remove()
             raise
@@ -137,13 +144,8 @@ class DatasetLedger(OneProcess):
         Raises:
             LedgerError: if the file is not as it was written.
         """
-        end_dropped_runs()
-        with self._file.locked():
-            if not self._file.lines:
-                raise LedgerError(
-                    f"{self.path} is empty: it is being created, or its creation was interrupted. In the second case "
-                    "delete it and its head file, and create it again."
-                )
+        with self._locked():
+            pass
 
     @property
     def id(self) -> str:
@@ -163,7 +165,7 @@ class DatasetLedger(OneProcess):
     @property
     def threshold_delta_left(self) -> float:
         """The part of `threshold_delta` that another run may reserve, rounded down."""
-        return rounded_down(self._delta_left())
+        return rounded_down(self._left()[-1])
 
     @property
     def relation(self) -> Relation:
@@ -188,17 +190,20 @@ class DatasetLedger(OneProcess):
     @property
     def runs(self) -> tuple[RunAccount, ...]:
         """All runs, in the order in which they began."""
-        return tuple(accounts(self._file.lines[1:], self.budget, self.relation, self.path))
+        runs = tuple(accounts(self._file.lines[1:], self.budget))
+        for run in runs:
+            run.relation.check_on(self.relation, self.path)
+        return runs
 
     @property
     def committed(self) -> Budget:
         """The part of the budget that the runs take, rounded up; never more than the budget."""
-        return self.budget.above(self._committed())
+        return self.budget.above(self._taken()[:-1])
 
     @property
     def remaining(self) -> Budget:
         """The part of the budget that another run may reserve, rounded down."""
-        return self.budget.below(self._left())
+        return self.budget.below(self._left()[:-1])
 
     def begin(
         self,
@@ -224,58 +229,46 @@ class DatasetLedger(OneProcess):
         """
         own = Relation(relation) if isinstance(relation, Neighbors) else relation
         own.check_on(self.relation, self.path)
-        converted(budget, self.budget, f"the budget of {label}")
-        end_dropped_runs()
-        name = secrets.token_hex(16) if run is None else run
-        with self._file.locked():
+        delta, name = Fraction(threshold_delta), secrets.token_hex(16) if run is None else run
+        wanted = in_amounts(budget, delta, self.budget, f"the budget of {label}")
+        with self._locked():
             known = self._account(name)
             if known is None:
                 for earlier in self.runs:
                     own.check_codes(earlier.relation, self.path)
-                delta = {"delta": float(threshold_delta)} if threshold_delta else {}
-                begun = {"run": name, "label": label, "budget": amounts(budget), "relation": own.to_json(), **delta}
-                self._reserve(begun, label, budget, Fraction(threshold_delta))
-            elif (known.budget, known.delta, known.relation) != (budget, Fraction(threshold_delta), own):
+                extra = {"delta": float(threshold_delta)} if threshold_delta else {}
+                begun = {"run": name, "label": label, "budget": amounts(budget), "relation": own.to_json(), **extra}
+                self._reserve(begun, label, wanted, self._left())
+            elif (known.budget, known.delta, known.relation) != (budget, delta, own):
                 raise LedgerError(
                     f"{self.path}: run {name[:8]} has {known.budget} and a delta of {float(known.delta):g} for "
                     f"thresholds and protects {known.relation}, not {budget}, {threshold_delta:g} and {own}."
                 )
-        return LedgerRun(self, name, label)
+        return LedgerRun(self, name)
 
     def charge(self, run: str, charge: Charge) -> None:
-        """Write a charge before its request is answered; `LedgerRun` calls this.
+        """Write a charge before its request is answered, or that it was answered; `LedgerRun` calls this.
 
-        A charge that repeats one of the run that was not answered, after a crash, is not written again.
+        A charge that repeats one of the run that was not answered, after a crash, is not written again. If the ledger
+        has no charge for an answer, it is charged now: the journal was begun without this ledger, or was copied, so
+        that there are two answers to one request.
 
         Raises:
             BudgetExceeded: if the run has not reserved enough, or has ended and cannot reserve it again.
             LedgerError: if the run is not known, or the file is not as it was written.
         """
-        end_dropped_runs()
-        with self._file.locked():
-            account = self._known(run)
+        with self._locked():
+            account = self._account(run)
+            if account is None:
+                raise LedgerError(f"{self.path} does not know the run {run[:8]}.")
+            answer = charge.number, charge.answer
+            if charge.answer is not None and any((one.number, one.answer) == answer for one in account.charges):
+                return
             if not any(earlier.covers(charge) for earlier in account.charges):
                 self._write(account, charge)
-
-    def answered(self, run: str, charge: Charge) -> None:
-        """Write that a charge was answered, before the answer is handed out; `LedgerRun` calls this.
-
-        If the ledger has no charge for this answer, it is charged now: the journal was begun without this ledger, or
-        was copied, so that there are two answers to one request.
-
-        Raises:
-            as `charge`.
-        """
-        end_dropped_runs()
-        with self._file.locked():
-            account = self._known(run)
-            if any((one.number, one.answer) == (charge.number, charge.answer) for one in account.charges):
-                return
-            if any(earlier.covers(charge) for earlier in account.charges):
+            elif charge.answer is not None:
                 line = {"event": "answered", "run": run, "number": charge.number, "answer": charge.answer}
                 self._file.append(line)
-            else:
-                self._write(account, charge)
 
     def end(self, run: str) -> None:
         """Give back what a run has not spent."""
@@ -346,64 +339,67 @@ class DatasetLedger(OneProcess):
         if not facts:
             raise LedgerError(f"{self.path} is not a ledger: its first line has no valid budget, relation and table.")
 
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Lock the file for a moment, with the lines that other processes have added."""
+        end_dropped_runs()
+        with self._file.locked():
+            if not self._file.lines:
+                raise LedgerError(
+                    f"{self.path} is empty: it is being created, or its creation was interrupted. In the second case "
+                    "delete it and its head file, and create it again."
+                )
+            yield
+
     def _write(self, account: RunAccount, charge: Charge) -> None:
         """Append a charge that the budget of its run covers."""
-        paid = [sum(amount) for amount in zip(charge.cost.exact, *(c.cost.exact for c in account.charges), strict=True)]
-        if any(now > most for now, most in zip(paid, account.budget.exact, strict=True)):
+        spent = [sum(parts) for parts in zip(charge.exact, *(one.exact for one in account.charges), strict=True)]
+        *over, over_delta = _exceeds(spent, (*account.budget.exact, account.delta))
+        if any(over):
             raise BudgetExceeded.of(charge.label, charge.cost, account.budget, account.budget)
-        if account.delta_spent + Fraction(charge.delta) > account.delta:
-            raise BudgetExceeded.of(
-                charge.label, f"a delta of {charge.delta:g}", f"{float(account.delta):g}", "its thresholds"
-            )
+        if over_delta:
+            delta = f"a delta of {charge.delta:g}", f"{float(account.delta):g}", "its thresholds"
+            raise BudgetExceeded.of(charge.label, *delta)
         if not account.open:  # the run has ended: reserve its budget again
-            again = {"run": account.name, "again": True}
-            self._reserve(again, account.label, account.budget, account.delta, account)
+            left = [rest + spent for rest, spent in zip(self._left(), account.takes, strict=True)]
+            self._reserve({"run": account.name, "again": True}, account.label, account.exactly_reserved, left)
         self._file.append({"event": "charge", "run": account.name, **charge.to_json()})
 
     def _reserve(
-        self,
-        record: dict[str, Any],
-        label: str,
-        budget: Budget,
-        delta: Fraction,
-        account: RunAccount | None = None,
+        self, record: dict[str, Any], label: str, wanted: Sequence[Fraction], left: Sequence[Fraction]
     ) -> None:
-        """Reserve the whole budget of a run: for the first time or, with its account, again after it has ended."""
-        wanted = converted(budget, self.budget, label)
-        freed = [Fraction(0)] * len(wanted.exact) if account is None else list(account.counts.exact)
-        left = [one + other for one, other in zip(self._left(), freed, strict=True)]
-        if any(amount > rest for amount, rest in zip(wanted.exact, left, strict=True)):
-            raise BudgetExceeded.of(f"{label}, a run on {self.path}", wanted, self.remaining, self.budget)
-        left_of_delta = self._delta_left() + (0 if account is None else account.delta_counts)
-        if delta > left_of_delta:
+        """Reserve the whole budget of a run, of what is left for it; amounts are in the ledger's type."""
+        *over, over_delta = _exceeds(wanted, left)
+        run = f"{label}, a run on {self.path}"
+        if any(over):
+            raise BudgetExceeded.of(run, self.budget.above(wanted[:-1]), self.remaining, self.budget)
+        if over_delta:
             raise BudgetExceeded.of(
-                f"{label}, a run on {self.path}",
-                f"a delta of {float(delta):g} for values that nobody listed",
-                f"{rounded_down(left_of_delta):g}",
+                run,
+                f"a delta of {float(wanted[-1]):g} for values that nobody listed",
+                f"{rounded_down(left[-1]):g}",
                 f"{self.threshold_delta:g} (threshold_delta=, pgmest ledger create --threshold-delta)",
             )
         self._file.append({"event": "begin", "at": _now(), **record})
 
-    def _known(self, run: str) -> RunAccount:
-        account = self._account(run)
-        if account is None:
-            raise LedgerError(f"{self.path} does not know the run {run[:8]}.")
-        return account
-
     def _account(self, run: str) -> RunAccount | None:
         return next((account for account in self.runs if account.name == run), None)
 
-    def _committed(self) -> list[Fraction]:
-        sums = [Fraction(0)] * len(self.budget.exact)
-        for run in self.runs:
-            sums = [one + other for one, other in zip(sums, run.counts.exact, strict=True)]
-        return sums
+    @property
+    def _whole(self) -> tuple[Fraction, ...]:
+        """The exact amounts of the budget, and the delta for thresholds."""
+        return (*self.budget.exact, Fraction(self.threshold_delta))
+
+    def _taken(self) -> list[Fraction]:
+        nothing = [Fraction(0) for _ in self._whole]
+        return list(map(sum, zip(nothing, *(run.takes for run in self.runs), strict=True)))
 
     def _left(self) -> list[Fraction]:
-        return [whole - taken for whole, taken in zip(self.budget.exact, self._committed(), strict=True)]
+        return [whole - taken for whole, taken in zip(self._whole, self._taken(), strict=True)]
 
-    def _delta_left(self) -> Fraction:
-        return Fraction(self.threshold_delta) - sum((run.delta_counts for run in self.runs), Fraction(0))
+
+def _exceeds(wanted: Iterable[Fraction], most: Iterable[Fraction]) -> list[bool]:
+    return [amount > limit for amount, limit in zip(wanted, most, strict=True)]
 
 
 def _now() -> str:

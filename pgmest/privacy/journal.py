@@ -4,8 +4,8 @@ Each answer is on disk before it is handed out. A run that starts again makes th
 journal answers those that were paid for without touching the data, and the curator pays for those that follow. The
 file holds only what was released, and its requests as digests: one JSON object a line, the first one about the run.
 
-The file is chained (`chain`): damaged, shortened and copied files are recognized, unless the file and its head file
-were both replaced by older ones of the same run. A ledger of the dataset recognizes that, too.
+The file is one of the store (`store`): damaged, shortened and copied files are recognized, unless the file and its head
+file were both replaced by older ones of the same run. A ledger of the dataset recognizes that, too.
 
 A journal belongs to one table: its header has a digest of the records under a secret key, which is in a file beside it,
 NAME.key. Without the key the digest says nothing; the key is for the owner of the records only. A run on another table
@@ -26,23 +26,17 @@ import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from pgmest.errors import FileFormatError, JournalError
-from pgmest.privacy.chain import ChainedFile
 from pgmest.privacy.one_process import OneProcess
+from pgmest.privacy.store import CHECKPOINT, Store
 
-FORMAT, VERSION = "pgmest-journal", 4
-NAME = "journal of paid answers"
 ANSWER = {"label", "digest", "answer", "check"}
 LINES = ANSWER, {"table", *ANSWER}, {"ledger", "check"}, {"ended", "check"}
 """The fields of each kind of line after the header: answers, those about one of several linked tables with its name;
 the identifiers of ledgers; and the time at which the run ended."""
 KEY_BYTES = 16
-
-
-UNPAID: Final = object()
-"""The result of `Journal.recorded` if the request was not paid for; None would be an answer."""
 
 
 class Journal(OneProcess):
@@ -60,7 +54,7 @@ class Journal(OneProcess):
     """
 
     def __init__(self, path: str | Path, run: Mapping[str, Any], fingerprint: Callable[[bytes], str]):
-        self._file = ChainedFile(path, FORMAT, VERSION, NAME, JournalError)
+        self._file = Store(path, CHECKPOINT, "resume")
         self.path: Path = self._file.path
         try:
             self._file.hold()
@@ -69,7 +63,7 @@ class Journal(OneProcess):
                 self._check_run(run)
             records = fingerprint(journal_key(self.path))
             if not self._file.lines:
-                self._file.start({**run, "run": secrets.token_hex(16), "records": records})
+                self._file.append({**run, "run": secrets.token_hex(16), "records": records})
             self._check_records(records)
         except BaseException:
             self._file.close()
@@ -85,19 +79,13 @@ class Journal(OneProcess):
         view._position, view._table = 0, table
         return view
 
-    @property
-    def paid(self) -> int:
-        """The number of answers in the journal; of one of several linked tables, about that table."""
-        return len(self._answers)
+    def _answers(self) -> tuple[list[tuple[int, dict[str, Any]]], int]:
+        """Return the numbers and lines of the answers, those about the table if there is one, and the number of all.
 
-    @property
-    def _all_answers(self) -> list[dict[str, Any]]:
-        """The lines with answers: those on disk, also after an interruption while one was written."""
-        return [line for line in self._file.lines[1:] if "answer" in line]
-
-    @property
-    def _answers(self) -> list[dict[str, Any]]:
-        return [line for line in self._all_answers if line.get("table") == self._table]
+        They are those on disk, also after an interruption while one was written.
+        """
+        answers = [line for line in self._file.lines[1:] if "answer" in line]
+        return [(k, line) for k, line in enumerate(answers, 1) if line.get("table") == self._table], len(answers)
 
     @property
     def run(self) -> str:
@@ -108,13 +96,6 @@ class Journal(OneProcess):
     def ledgers(self) -> tuple[str, ...]:
         """The identifiers of the dataset ledgers that the run charges."""
         return tuple(line["ledger"] for line in self._file.lines[1:] if "ledger" in line)
-
-    @property
-    def number(self) -> int:
-        """The number of the next request among all requests of the run, from 1."""
-        answers = enumerate(self._all_answers, 1)
-        numbers = [number for number, line in answers if line.get("table") == self._table]
-        return numbers[self._position] if self._position < len(numbers) else len(self._all_answers) + 1
 
     def charges(self, ledger: str) -> None:
         """Record that the run charges a ledger from now on.
@@ -137,8 +118,10 @@ class Journal(OneProcess):
                 "resumed without: give ledger= (--ledger)."
             )
 
-    def recorded(self, label: str, digest: str) -> Any:
-        """Return the answer to the next request if it was paid for, else `UNPAID`; `advance` then goes on.
+    def following(self, label: str, digest: str) -> tuple[int, dict[str, Any] | None]:
+        """Return the number of the next request in the run, from 1, and the line with its answer if it was paid for.
+
+        `advance` goes on to the request after it.
 
         Raises:
             JournalError: if another question was paid for at this place, the run has ended without this one, or the
@@ -147,44 +130,40 @@ class Journal(OneProcess):
         self._check_process()
         if not self._file.open:
             raise JournalError(f"{self.path} was closed; make another curator to resume its run.")
-        if self._position == self.paid:
+        answers, total = self._answers()
+        if self._position == len(answers):
             if self.ended is not None:
                 raise JournalError(
                     f"{self.path}: its run ended on {self.ended} without a request for '{label}'. To repeat the run, "
                     "use its mechanism, parameters, workload and seed; to start a new one, name another file."
                 )
-            return UNPAID
-        record = self._answers[self._position]
-        if record["digest"] != digest:
+            return total + 1, None
+        number, line = answers[self._position]
+        if line["digest"] != digest:
             raise JournalError(
-                f"{self.path}: answer {self._position + 1} of {self.paid} is to '{record['label']}', but this run asks "
-                f"'{label}', or the same for another price or with other parameters. To resume the run, use the "
+                f"{self.path}: answer {self._position + 1} of {len(answers)} is to '{line['label']}', but this run "
+                f"asks '{label}', or the same for another price or with other parameters. To resume the run, use the "
                 "mechanism, parameters, workload and seed of the run that wrote the file; to start a new one, name "
                 "another file."
             )
-        return record["answer"]
+        return number, line
 
-    def append(self, label: str, digest: str, answer: Any) -> None:
-        """Write the answer to the next request to disk. Only after that it may be handed out.
+    def append(self, label: str, digest: str, answer: Any) -> dict[str, Any]:
+        """Write the answer to the next request to disk, and return its line. Only after that it may be handed out.
 
         Raises:
             JournalError: if it cannot be written, or has values that JSON does not have; the file is unchanged then.
         """
         try:
-            table = {} if self._table is None else {"table": self._table}
-            self._file.append({**table, "label": label, "digest": digest, "answer": answer})
-        except (TypeError, ValueError) as error:
-            if isinstance(error, JournalError):
-                raise
+            json.dumps(answer)
+        except (TypeError, ValueError):
             raise JournalError(
                 f"the answer to '{label}' was paid for, but cannot be kept in {self.path}: it is not of JSON's types. "
                 "Let the mechanism return numbers, text, and lists of these."
             ) from None
-
-    @property
-    def answer_digest(self) -> str:
-        """The digest of the line with the answer to the next request."""
-        return str(self._answers[self._position]["check"])
+        table = {} if self._table is None else {"table": self._table}
+        self._file.append({**table, "label": label, "digest": digest, "answer": answer})
+        return self._file.lines[-1]
 
     def advance(self) -> None:
         """Go on to the next request, whose answer was handed out."""
@@ -210,7 +189,7 @@ class Journal(OneProcess):
                     f"{here[name]}. Name another file, or make the run as it was."
                 )
         if not {"run", "records"} <= there.keys() or any(record.keys() not in LINES for record in self._file.lines[1:]):
-            raise JournalError(f"{self.path} is not a {NAME}; name another file.")
+            raise JournalError(f"{self.path} is not a {CHECKPOINT.name}; name another file.")
 
     def _check_records(self, records: str) -> None:
         """Raise an error if the file is about other records. It depends on them, and is for their owner only."""

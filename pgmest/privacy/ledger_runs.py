@@ -13,14 +13,14 @@ import atexit
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pgmest.errors import PgmestError
 from pgmest.privacy.budgets import Budget
-from pgmest.privacy.ledger import amounts, budget_of
+from pgmest.privacy.ledger import Entry, amounts, budget_of
 from pgmest.privacy.ledger_text import amounts_text, in_terms
 from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.relations import Relation, converted
@@ -53,15 +53,20 @@ class Charge:
     number: int | None = None
     answer: str | None = None
 
+    @property
+    def exact(self) -> tuple[Fraction, ...]:
+        """The amounts of the cost, and the delta."""
+        return (*self.cost.exact, Fraction(self.delta))
+
     def covers(self, other: Charge) -> bool:
         """Return whether this unanswered charge is for the request that `other` is about to be charged for."""
         return self.number is not None and self.answer is None and replace(other, answer=None) == self
 
     def to_json(self) -> dict[str, Any]:
         """Return the charge as JSON values, without what does not apply."""
-        found: dict[str, Any] = {"label": self.label, "kind": self.kind, "cost": amounts(self.cost)}
         more = {"delta": self.delta or None, "number": self.number, "answer": self.answer}
-        return found | {name: value for name, value in more.items() if value is not None}
+        kept = {name: value for name, value in more.items() if value is not None}
+        return {"label": self.label, "kind": self.kind, "cost": amounts(self.cost), **kept}
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Charge:
@@ -72,43 +77,68 @@ class Charge:
 
 @dataclass(frozen=True)
 class RunAccount:
-    """The account of a run on a ledger.
+    """The account of a run on a ledger. Exact amounts are in the ledger's type, the delta for thresholds last.
 
     Attributes:
         name: the name of the run, which no other run has.
         label: what the run is for, in words.
         budget: the budget of the run, in its own type.
+        delta: the delta for thresholds that it reserved (`Curator.frequent`).
         relation: the relation that the run protects, which implies the ledger's.
         began: the time at which it began, UTC.
-        charges: its charges, in order, in its own type.
-        reserved: its budget in the ledger's type.
-        spent: the sum of its charges in the ledger's type.
         open: whether the run goes on, so that all that it reserved counts.
-        delta: the delta for thresholds that it reserved (`Curator.frequent`).
-        delta_spent: the part of that delta that was charged.
+        charges: its charges, in order, in its own type.
+        kind: the type of the ledger's budget.
+        exactly_reserved, exactly_spent: the exact amounts.
     """
 
     name: str
     label: str
     budget: Budget
+    delta: Fraction
     relation: Relation
     began: str
-    charges: tuple[Charge, ...]
-    reserved: Budget
-    spent: Budget
     open: bool
-    delta: Fraction = Fraction(0)
-    delta_spent: Fraction = Fraction(0)
+    charges: tuple[Charge, ...]
+    kind: type[Budget]
+    exactly_reserved: tuple[Fraction, ...]
+    exactly_spent: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, about: Sequence[Mapping[str, Any]], total: Budget) -> RunAccount:
+        """Return the account that the lines about a run describe, on a ledger with this total."""
+        begun, charges = about[0], _charges(about)
+        budget, delta, label = budget_of(begun["budget"]), Fraction(begun.get("delta", 0)), begun["label"]
+        reserved = in_amounts(budget, delta, total, label)
+        costs = [in_amounts(charge.cost, Fraction(charge.delta), total, charge.label) for charge in charges]
+        return cls(
+            begun["run"],
+            label,
+            budget,
+            delta,
+            Relation.from_json(begun["relation"]),
+            begun["at"],
+            [line["event"] for line in about if line["event"] in ("begin", "end")][-1] == "begin",
+            tuple(charges),
+            type(total),
+            reserved,
+            tuple(min(sum(parts), most) for most, *parts in zip(reserved, *costs, strict=True)),
+        )
 
     @property
-    def counts(self) -> Budget:
-        """The part of the ledger's budget that the run takes."""
-        return self.reserved if self.open else self.spent
+    def reserved(self) -> Budget:
+        """The budget of the run in the ledger's type."""
+        return self.kind.above(self.exactly_reserved[:-1])
 
     @property
-    def delta_counts(self) -> Fraction:
-        """The part of the ledger's delta for thresholds that the run takes."""
-        return self.delta if self.open else self.delta_spent
+    def spent(self) -> Budget:
+        """The sum of its charges in the ledger's type."""
+        return self.kind.above(self.exactly_spent[:-1])
+
+    @property
+    def takes(self) -> tuple[Fraction, ...]:
+        """The part of the ledger's budget and delta that the run takes."""
+        return self.exactly_reserved if self.open else self.exactly_spent
 
     def to_json(self) -> dict[str, Any]:
         """Return the account as JSON values."""
@@ -121,54 +151,38 @@ class RunAccount:
             "relation": self.relation.to_json(),
             "reserved": amounts(self.reserved),
             "spent": amounts(self.spent),
-            **({"threshold_delta": float(self.delta_counts)} if self.delta else {}),
+            **({"threshold_delta": float(self.takes[-1])} if self.delta else {}),
             "charges": [{"label": charge.label, "cost": amounts(charge.cost)} for charge in self.charges],
         }
 
     def row(self, delta: float) -> tuple[str, ...]:
         """Return the account as texts, one for each of `RUN_COLUMNS`, with each epsilon at a delta."""
         state = f"open, has spent {amounts_text(self.spent)}" if self.open else "ended"
-        costs = in_terms(self.budget, delta), amounts_text(self.counts), str(len(self.charges))
+        takes = amounts_text(self.reserved if self.open else self.spent)
+        costs = in_terms(self.budget, delta), takes, str(len(self.charges))
         return self.began, self.name[:8], self.label, str(self.relation), *costs, state
 
 
-def accounts(lines: Iterable[Mapping[str, Any]], total: Budget, relation: Relation, path: object) -> list[RunAccount]:
+def in_amounts(budget: Budget, delta: Fraction, total: Budget, label: str) -> tuple[Fraction, ...]:
+    """Return the exact amounts of a budget in the type of a ledger's total, and the delta for thresholds.
+
+    Raises:
+        BudgetTypeError: if it cannot be stated in that type.
+    """
+    return (*converted(budget, total, label).exact, delta)
+
+
+def accounts(lines: Iterable[Mapping[str, Any]], total: Budget) -> list[RunAccount]:
     """Return the accounts of all runs, in the order in which they began.
 
     Args:
         lines: the lines of the ledger after its header.
         total: the budget of the ledger.
-        relation: the relation of the ledger.
-        path: the ledger's path, for errors.
     """
     events: dict[str, list[Mapping[str, Any]]] = {}
     for line in lines:
         events.setdefault(line["run"], []).append(line)
-    return [_account(name, about, total, relation, path) for name, about in events.items()]
-
-
-def _account(name: str, about: list[Mapping[str, Any]], total: Budget, relation: Relation, path: object) -> RunAccount:
-    begun = about[0]
-    budget, own = budget_of(begun["budget"]), Relation.from_json(begun["relation"])
-    own.check_on(relation, path)
-    charges, reserved = _charges(about), converted(budget, total, begun["label"])
-    sums = [Fraction(0) for _ in reserved.exact]
-    for charge in charges:
-        cost = converted(charge.cost, total, charge.label)
-        sums = [one + other for one, other in zip(sums, cost.exact, strict=True)]
-    return RunAccount(
-        name,
-        begun["label"],
-        budget,
-        own,
-        begun["at"],
-        tuple(charges),
-        reserved,
-        reserved.above(min(one, most) for one, most in zip(sums, reserved.exact, strict=True)),
-        [line["event"] for line in about if line["event"] in ("begin", "end")][-1] == "begin",
-        Fraction(begun.get("delta", 0)),
-        sum((Fraction(charge.delta) for charge in charges), Fraction(0)),
-    )
+    return [RunAccount.of(about, total) for about in events.values()]
 
 
 def _charges(about: Iterable[Mapping[str, Any]]) -> list[Charge]:
@@ -178,11 +192,8 @@ def _charges(about: Iterable[Mapping[str, Any]]) -> list[Charge]:
         if line["event"] == "charge":
             charges.append(Charge.from_json(line))
         elif line["event"] == "answered":
-            place = next(
-                place
-                for place, charge in enumerate(charges)
-                if charge.number == line["number"] and charge.answer is None
-            )
+            waiting = ((charge.number, charge.answer) for charge in charges)
+            place = list(waiting).index((line["number"], None))
             charges[place] = replace(charges[place], answer=line["answer"])
     return charges
 
@@ -197,38 +208,27 @@ class LedgerRun(OneProcess):
     Args:
         ledger: the ledger.
         name: the name of the run.
-        label: what the run is for.
     """
 
-    def __init__(self, ledger: DatasetLedger, name: str, label: str):
+    def __init__(self, ledger: DatasetLedger, name: str):
         self.ledger: DatasetLedger = ledger
         self.name: str = name
-        self.label: str = label
         self._dropped = weakref.finalize(self, _dropped_runs.append, (ledger, name))
         self._dropped.atexit = False
         _live_runs.add(self)
 
-    def charge(self, label: str, kind: str, cost: Budget, delta: float = 0.0, number: int | None = None) -> None:
-        """Charge the ledger for a request before it is answered.
+    def charge(self, entry: Entry, number: int | None = None, answer: str | None = None) -> None:
+        """Charge the ledger for a request before it is answered, or report its answer.
+
+        Args:
+            entry: the charge.
+            number: the number of the request in the journal of the run, from 1; None without a journal.
+            answer: the digest of the journal's line with the answer; None before it is on disk.
 
         Raises:
             as `DatasetLedger.charge`.
         """
-        self._check_process()
-        self.ledger.charge(self.name, Charge(label, kind, cost, delta, number))
-
-    def answered(self, label: str, kind: str, cost: Budget, delta: float, number: int, answer: str) -> None:
-        """Report that the answer to a request is in the journal; charge for it if the ledger has not seen it.
-
-        Args:
-            label, kind, cost, delta, number: the request, as for `charge`.
-            answer: the digest of the journal's line.
-
-        Raises:
-            as `DatasetLedger.answered`.
-        """
-        self._check_process()
-        self.ledger.answered(self.name, Charge(label, kind, cost, delta, number, answer))
+        self.ledger.charge(self.name, Charge(entry.label, entry.kind, entry.cost, entry.delta, number, answer))
 
     def end(self) -> None:
         """Give back what was not spent."""

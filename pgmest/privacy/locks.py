@@ -11,27 +11,14 @@ PAUSE = 0.02
 """The seconds between two attempts to get a lock."""
 
 
-def try_lock(file: int) -> bool:
-    """Lock an open file until it is unlocked or closed; return whether that succeeded.
+def lock(file: int, seconds: float) -> bool:
+    """Lock an open file until it is unlocked or closed, trying for at most this many seconds; return whether it is.
 
     Raises:
         OSError: if the system or the file system has no locks.
     """
-    try:
-        import fcntl
-    except ImportError:
-        return _on_windows(file, lock=True)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def lock(file: int, seconds: float) -> bool:
-    """Try to lock an open file for at most this many seconds; return whether that succeeded."""
     end = time.monotonic() + seconds
-    while not try_lock(file):
+    while not _set(file, True):
         if time.monotonic() > end:
             return False
         time.sleep(PAUSE)
@@ -40,15 +27,23 @@ def lock(file: int, seconds: float) -> bool:
 
 def unlock(file: int) -> None:
     """Release the lock on an open file."""
+    _set(file, False)
+
+
+def _set(file: int, lock: bool) -> bool:
+    """Lock or unlock an open file; return whether that succeeded."""
     try:
         import fcntl
     except ImportError:
-        _on_windows(file, lock=False)
-        return
-    fcntl.flock(file, fcntl.LOCK_UN)
+        return _set_on_windows(file, lock)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if lock else fcntl.LOCK_UN)
+    except BlockingIOError:
+        return False
+    return True
 
 
-def _on_windows(file: int, lock: bool) -> bool:
+def _set_on_windows(file: int, lock: bool) -> bool:
     try:
         import msvcrt
     except ImportError:

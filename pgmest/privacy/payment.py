@@ -9,7 +9,7 @@ is used for the same request, and an answer without a charge is charged when the
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError
 from pgmest.privacy.accesses import Access
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from pgmest.privacy.journal import UNPAID, Journal, digest
+from pgmest.privacy.journal import Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.one_process import OneProcess
@@ -111,15 +111,16 @@ class Payment(OneProcess):
             return look(entry, request.access)
         details = repr(None if request.details is None else request.details())
         key = digest([entry.kind, entry.label, amounts(entry.cost), dict(entry.parameters), details])
-        answer = journal.recorded(entry.label, key)
-        if answer is UNPAID:
-            self.charge(entry, charged, journal.number)
+        number, line = journal.following(entry.label, key)
+        if line is None:
+            self.charge(entry, charged, number)
             answer = look(entry, request.access)
-            journal.append(entry.label, key, answer)
-            self._answered(entry, journal)
+            line = journal.append(entry.label, key, answer)
+            self._note(entry, number, line)
         else:
+            answer = line["answer"]
             self._check(entry)
-            self._answered(entry, journal)
+            self._note(entry, number, line)
             self._take(entry, charged)
         journal.advance()
         return answer
@@ -137,7 +138,7 @@ class Payment(OneProcess):
         """
         self._check(entry)
         if self._run is not None:
-            self._run.charge(entry.label, entry.kind, entry.cost, entry.delta, number)
+            self._run.charge(entry, number)
         self._take(entry, charged)
 
     def _check(self, entry: Entry) -> None:
@@ -151,8 +152,7 @@ class Payment(OneProcess):
         self.ledger.charge(entry)
         charged()
 
-    def _answered(self, entry: Entry, journal: Journal) -> None:
+    def _note(self, entry: Entry, number: int, line: Mapping[str, Any]) -> None:
         """Note in the ledger of the dataset that the answer is on disk, charging for it if the ledger has not yet."""
         if self._run is not None:
-            at = journal.number, journal.answer_digest
-            self._run.answered(entry.label, entry.kind, entry.cost, entry.delta, *at)
+            self._run.charge(entry, number, line["check"])

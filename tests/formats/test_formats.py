@@ -17,8 +17,8 @@ import pytest
 import pgmest as pg
 from pgmest.errors import FileFormatError
 from pgmest.mechanisms.files import KINDS
-from pgmest.privacy.adoption import adopt_file
 from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.store import adopt_file
 from tests.formats.written import MODELS, answers_of, linked_answers, paid_run
 
 FOLDERS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "answers.json").is_file())

@@ -13,7 +13,7 @@ from pgmest.evaluation import workload_error
 from pgmest.mechanisms import AIM, Independent
 from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.privacy import Replace
-from pgmest.privacy.adoption import adopt_file
+from pgmest.privacy.store import adopt_file
 from tests.mechanisms.auditing import audit_mechanism
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from pgmest.privacy.chain import adopt
-from pgmest.privacy.journal import FORMAT, NAME, VERSION, JournalError
+from pgmest.privacy.store import adopt_file
 
 
 def interrupted_after(path: Path, lines: int) -> None:
@@ -11,4 +10,4 @@ def interrupted_after(path: Path, lines: int) -> None:
     with path.open("rb") as file:
         kept = b"".join(file.readlines()[:lines])
     path.write_bytes(kept)
-    adopt(path, FORMAT, VERSION, NAME, JournalError)
+    adopt_file(path)

@@ -16,10 +16,9 @@ import pytest
 import pgmest as pg
 from pgmest.cli.main import main
 from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
-from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho, locks
-from pgmest.privacy.adoption import adopt_file
+from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Entry, Epsilon, Replace, Rho, locks
 from pgmest.privacy.budgets import at_most_text
-from pgmest.privacy.chain import chained
+from pgmest.privacy.store import adopt_file, chained
 from tests.privacy.amounts import rho
 from tests.privacy.interrupted import interrupted_after
 
@@ -111,7 +110,7 @@ def spend_in_small_parts(path, spent):
             run = ledger.begin(Rho(1 / 64), AddRemove(), "part")
         except BudgetExceeded:
             break
-        run.charge("x", "charge", Rho(1 / 64))
+        run.charge(Entry("x", "charge", Rho(1 / 64)))
         run.end()
         count += 1
     spent.put(count)
@@ -309,7 +308,7 @@ def test_runs_share_its_delta_for_thresholds(tmp_path):
         bought_labels(path, 2**-21)
     running.close()
     assert DatasetLedger(path).threshold_delta_left == 1e-6 - 2**-21
-    assert [run.delta_spent for run in DatasetLedger(path).runs] == [2**-22, 2**-22]
+    assert [run.exactly_spent[-1] for run in DatasetLedger(path).runs] == [2**-22, 2**-22]
 
 
 def test_a_ledger_without_such_a_delta_refuses_before_it_looks(path):
@@ -326,7 +325,7 @@ def test_a_journal_does_not_pay_a_delta_twice(tmp_path):
     bought_labels(path, 2**-20, journal=journal).close()
     bought_labels(path, 2**-20, journal=journal).close()
     (run,) = DatasetLedger(path).runs
-    assert run.delta_spent == 2**-20
+    assert run.exactly_spent[-1] == 2**-20
     with pytest.raises(LedgerError, match=r"has Rho.* and a delta of"):
         bought_labels(path, 2**-21, journal=journal)
 

@@ -126,7 +126,7 @@ def test_a_fork_spends_nothing(tmp_path):
         "ledger": lambda: curator.ledger.charge(Entry("x", "charge", Rho(0.25))),
         "journal": lambda: curator._journal.append("x", "y", None),
         "dataset": lambda: book.charge(curator._run.name, Charge("x", "charge", Rho(0.25))),
-        "run": lambda: curator._run.charge("x", "charge", Rho(0.25)),
+        "run": lambda: curator._run.charge(Entry("x", "charge", Rho(0.25))),
     }
     assert {name: in_a_fork(task) for name, task in requests.items()} == dict.fromkeys(requests, ProcessError.__name__)
     assert in_a_fork(curator.close) == "done"

@@ -16,7 +16,7 @@ import pgmest as pg
 from pgmest.errors import BudgetExceeded, JournalError, LedgerError
 from pgmest.mechanisms import Independent
 from pgmest.privacy import Curator, DatasetLedger, Rho
-from pgmest.privacy.adoption import adopt_file
+from pgmest.privacy.store import adopt_file
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 3, (50, 3)), {"a": 3, "b": 3, "c": 3})
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
@@ -276,7 +276,7 @@ def test_an_interruption_while_a_line_is_written_leaves_a_file_that_goes_on(tmp_
             patch.setattr(os, operation, interrupted)
             with contextlib.suppress(KeyboardInterrupt):
                 curator.measure("b", Rho(0.125))
-        second = curator.measure("b", Rho(0.125)) if curator._journal.number == 2 else curator.measurements[-1]
+        second = curator.measure("b", Rho(0.125)) if curator._journal._position == 1 else curator.measurements[-1]
         curator.measure("c", Rho(0.125))
         curator.close()
         again = Curator(DATA, Rho(1.0), journal=folder / "run", ledger=folder / "l")

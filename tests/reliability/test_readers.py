@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import PgmestError
 from pgmest.measurements.files import load_measurements
-from pgmest.privacy.adoption import adopt_file
-from pgmest.privacy.chain import chained
+from pgmest.privacy.store import adopt_file, chained
 from pgmest.schema import Schema
 from tests.reliability.damage import altered, damaged, header_of, members, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, SCHEMA, run_with_journal

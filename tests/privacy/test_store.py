@@ -1,4 +1,4 @@
-"""Chained files: what is recognized after lines were edited, cut, exchanged or copied; and locks on every platform."""
+"""The store: what is recognized after lines were edited, cut, exchanged or copied; and locks on every platform."""
 
 import json
 import shutil
@@ -12,9 +12,8 @@ import pytest
 import pgmest as pg
 from pgmest.errors import BudgetExceeded, JournalError
 from pgmest.privacy import Curator, Rho, locks
-from pgmest.privacy.adoption import adopt_file
-from pgmest.privacy.chain import ChainedFile, adopt
-from pgmest.privacy.journal import FORMAT, NAME, UNPAID, VERSION, Journal
+from pgmest.privacy.journal import Journal
+from pgmest.privacy.store import Kind, Store, adopt_file, sync_folder
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})
 
@@ -38,10 +37,13 @@ def test_an_answer_of_none_is_remembered(tmp_path):
     with pytest.raises(BudgetExceeded):
         ask(tmp_path / "run", 5)
     journal = Journal(tmp_path / "own", {}, bytes.hex)
-    assert journal.recorded("x", "d") is UNPAID
+    assert journal.following("x", "d") == (1, None)
     journal.append("x", "d", None)
     journal.close()
-    assert Journal(tmp_path / "own", {}, bytes.hex).recorded("x", "d") is None
+    number, line = Journal(tmp_path / "own", {}, bytes.hex).following("x", "d")
+    assert number == 1
+    assert line is not None
+    assert line["answer"] is None
 
 
 def changed(change):
@@ -93,7 +95,7 @@ def test_a_copy_is_recognized_and_a_file_that_was_moved_is_not_taken_for_one(tmp
         (tmp_path / name).rename(tmp_path / f"moved{name[3:]}")
     assert ask(tmp_path / "moved")[0] == 1
     head = adopt_file(tmp_path / "copy")
-    assert head == adopt(tmp_path / "copy", FORMAT, VERSION, NAME, JournalError)
+    assert head == adopt_file(tmp_path / "copy")
     assert ask(tmp_path / "copy")[0] == 1  # the owner has said that this is the one
 
 
@@ -180,17 +182,15 @@ def test_a_system_without_locks_is_refused(tmp_path, monkeypatch):
 def test_the_folder_is_synced_when_the_file_is_made(tmp_path, monkeypatch):
     import os
 
-    from pgmest.privacy import chain
-
     synced, fsync = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.fstat(file).st_mode), fsync(file)))
-    file = ChainedFile(tmp_path / "x", "kind", 1, "file", JournalError)
-    file.start({})
+    file = Store(tmp_path / "x", Kind("kind", 1, "file", JournalError), "create")
+    file.append({})
     file.close()
     import stat
 
     assert any(map(stat.S_ISDIR, synced))
-    chain.sync_folder(tmp_path / "nowhere")  # where a system cannot open folders, nothing is raised
+    sync_folder(tmp_path / "nowhere")  # where a system cannot open folders, nothing is raised
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
