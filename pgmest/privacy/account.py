@@ -1,325 +1,165 @@
-"""Accounts: private records, with the ledger that is charged before they are looked at.
+"""The account of a run: a request is charged to the run's ledger and to the dataset's, and only then answered.
 
-`Curator` has the requests; this module pays for them (`payment`), looks at the records and keeps the answers.
+The order is what everything rests on: check what is left, the ledger of the dataset, the ledger of the run,
+the records, the journal's file, the note in the dataset's ledger that the answer is there. No answer is handed out
+before its line is on disk. If the process dies anywhere in between, the run can be resumed: a charge without an answer
+is used for the same request, and an answer without a charge is charged when the journal repeats it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self
-from weakref import WeakKeyDictionary
+from typing import Any
 
-import numpy as np
-
-from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, DataError
-from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.measurements.selection import CellMerging, PaidSelection, latest
-from pgmest.privacy import requests
-from pgmest.privacy.accesses import Access
-from pgmest.privacy.budgets import ApproxDP, Budget
+from pgmest.errors import ArgumentError, LedgerError
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.journal import Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.ledger_runs import LedgerRun
-from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
-from pgmest.privacy.noise import make_backend
 from pgmest.privacy.one_process import OneProcess
-from pgmest.privacy.payment import Payment, begin_run, check_secure, end_run
-from pgmest.privacy.relations import relation_of
-from pgmest.privacy.requests import Question, Request
-from pgmest.privacy.tracebacks import without_frames
-from pgmest.privacy.unprotected import Invariant, Invariants, check_names, named_tables, public_json
-from pgmest.queries.levels import without_levels
-from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.factor import Factor
-
-
-class RecordTransform(Protocol):
-    """The interface of a transform to a curator (`pgmest.transforms`). A transform recodes each record separately."""
-
-    def encode(self, data: Dataset) -> Dataset: ...
-
-    def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
-
-    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None: ...
-
-    def merging(self) -> CellMerging | None: ...
-
-    def exactly(self, answers: LinearMeasurement, /) -> LinearMeasurement | None: ...
+from pgmest.privacy.relations import Relation
 
 
 class Account(OneProcess):
-    """Private records and the ledger that is charged before they are looked at. `Curator` documents the arguments."""
+    """The ledger of a run, its journal, and its run on the ledger of the dataset, where its whole budget is reserved.
+
+    All views of the records of a run (`Curator.through`) share it.
+
+    Args:
+        ledger: the ledger of the run.
+        journal: a file that keeps paid answers, or an open `Journal`, which the caller closes.
+        dataset: the ledger of the dataset, or a run on it, which the caller ends.
+        relation: the relation that the run protects.
+        backend: the name of the source of noise.
+        header: what must not change when a run is resumed, besides budget, relation and backend. JSON values.
+        fingerprint: the function that returns a digest of the records under a secret key.
+        label: the name of the run in the dataset's ledger.
+
+    Raises:
+        ArgumentError: if simulated noise is to be charged to a ledger of a dataset.
+        JournalError: if the journal belongs to another run or to other records, or charges a ledger that is not given.
+        BudgetExceeded, BudgetTypeError, LedgerError: as for `DatasetLedger.begin`.
+    """
 
     def __init__(
         self,
-        data: Dataset,
-        budget: Budget,
-        *,
-        neighbors: Neighbors | None = None,
-        backend: str = "opendp",
-        seed: int | np.random.Generator | None = None,
-        journal: str | Path | Journal | None = None,
-        ledger: str | Path | DatasetLedger | LedgerRun | None = None,
-        label: str = "a run",
-        on_charge: Callable[[Self], object] | None = None,
-        structural_zeros: Iterable[Rule] = (),
-        invariants: Iterable[Invariant] = (),
-        threshold_delta: float = 0.0,
-        promise: ApproxDP | None = None,
+        ledger: Ledger,
+        journal: str | Path | Journal | None,
+        dataset: str | Path | DatasetLedger | LedgerRun | None,
+        relation: Relation,
+        backend: str,
+        header: Mapping[str, Any],
+        fingerprint: Callable[[bytes], str],
+        label: str,
     ):
-        if not isinstance(data, Dataset):
-            raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
-        if data.weights is not None:
-            raise DataError(
-                "the records have weights, so one individual may count for any number of records and no sensitivity "
-                "holds. Let each record carry its weight as an attribute with a public bound (`weight:` of a schema), "
-                "or drop the weights."
-            )
-        self._grain_of = getattr(data, "grain_of", None)
-        self._data = data.remembering()  # mechanisms ask for the same marginals in every round
-        self._backend = make_backend(backend, seed)
-        self._on_charge = on_charge
-        self._measurements: list[LinearMeasurement] = []
-        self._selections: list[PaidSelection] = []
-        self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, for this curator only
-        self._outer: tuple[Self, RecordTransform] | None = None
-        self.structural_zeros: tuple[Rule, ...] = tuple(structural_zeros)
-        """The combinations that cannot occur, which are public."""
-        self.stopped = False
-        """A flag that makes the next request raise KeyboardInterrupt, unpaid; a signal handler may set it."""
-        if not (neighbors is None or isinstance(neighbors, Neighbors)):
-            raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
-        self.neighbors: Neighbors = neighbors_of(data, neighbors)
-        listed = tuple(invariants)
-        if self.public_total == 0:
-            why = ", which goes with invariants that are read from the records," if named_tables(listed) else ""
-            raise ArgumentError(
-                f"under Replace{why} the number of records is public, and 0: there is nothing to measure."
-            )
-        if named_tables(listed) and not isinstance(self.neighbors, Replace):
-            raise ArgumentError.of(
-                "neighbors", self.neighbors, "Replace(...): neighbors agree on the tables that are read exactly"
-            )
-        check_names(listed, data.domain)
-        self.ledger: Ledger = Ledger(budget, threshold_delta, promise)
-        self._spent_before: Budget = self.ledger.total
-        check_secure(ledger, backend)
-        relation = relation_of(self.neighbors, data, named_tables(listed))
-        run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "unit": relation.unit, "backend": backend}
-        if listed:
-            run["invariants"] = list(map(public_json, listed))
-        coding = getattr(data, "coding", None)
-        run["coding"] = None if coding is None else digest(dict(coding))
-        self._shares_files = isinstance(journal, Journal) or isinstance(ledger, LedgerRun)
+        if dataset is not None and backend == "simulation":
+            raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
+        self.ledger: Ledger = ledger
+        self._shared = isinstance(journal, Journal) or isinstance(dataset, LedgerRun)
         if isinstance(journal, str | Path):
-            journal = Journal(journal, {**run, "domain": list(data.domain.items())}, self._fingerprint)
-        self._journal = journal
-        if not isinstance(ledger, LedgerRun):
-            ledger = begin_run(journal, ledger, budget, relation, label, self.ledger.delta)
-        self._run = ledger
-        self._invariants = self._read(listed)
-        self.ledger.unprotected = self._invariants.unprotected
-        self._payment = Payment(self.ledger, self._journal, self._run)
+            run = {"budget": amounts(ledger.budget), "neighbors": repr(relation.neighbors), "unit": relation.unit}
+            journal = Journal(journal, {**run, "backend": backend, **header}, fingerprint)
+        self.journal: Journal | None = journal
+        try:
+            self.run: LedgerRun | None = dataset if isinstance(dataset, LedgerRun) else None
+            if self.run is None:
+                self._begin(dataset, relation, label)
+        except BaseException:
+            if journal is not None:
+                journal.close()
+            raise
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes, which are public."""
-        return self._data.domain
-
-    def _question(self, clique: Iterable[str] | str, query: Any) -> Question:
-        """Return a checked question, on attributes in place of levels; counts of families are multiples of less
-        than 1."""
-        asked, attributes = without_levels(self.domain, query, clique if isinstance(clique, str) else tuple(clique))
-        names = self.domain.clique(() if attributes is None else attributes)
-        grain = 1.0 if self._grain_of is None else self._grain_of(names)
-        return Question.of(self.domain, names, asked, grain)
-
-    @property
-    def budget(self) -> Budget:
-        """The whole budget; for a recoded view (`through`) what was left when it was made."""
-        return self.ledger.budget - self._spent_before
-
-    @property
-    def spent(self) -> Budget:
-        """The part of the budget that was spent."""
-        return self.ledger.total - self._spent_before
-
-    @property
-    def remaining(self) -> Budget:
-        """The part of the budget that is left."""
-        return self.ledger.remaining
-
-    @property
-    def measurements(self) -> tuple[LinearMeasurement, ...]:
-        """All measurements so far, in order."""
-        return tuple(self._measurements)
-
-    @property
-    def selections(self) -> tuple[PaidSelection, ...]:
-        """The latest selections among marginals, with the chosen and the other candidates: all public."""
-        return tuple(self._selections)
-
-    @property
-    def public_total(self) -> int | None:
-        """The number of records if the neighboring relation makes it public (`Replace`), else None."""
-        return self._data.records if isinstance(self.neighbors, Replace) else None
-
-    @property
-    def invariants(self) -> tuple[LinearMeasurement, ...]:
-        """The answers that are exact and not protected: given as public, or read from the records."""
-        return self._invariants.measurements
-
-    def exactly(self, asked: LinearMeasurement) -> LinearMeasurement | None:
-        """Return the exact answers to a question that invariants answer; None if they do not."""
-        answers = self._invariants.answers(asked, self.domain)
-        return None if answers is None else LinearMeasurement.exact(answers, asked.clique, asked.query)
-
-    @property
-    def fixed_attributes(self) -> frozenset[str]:
-        """The attributes of the invariants, whose values no recoding may merge."""
-        return self._invariants.attributes
-
-    @property
-    def constrained_cliques(self) -> list[Clique]:
-        """The attributes of each structural zero and of each invariant, for which a model needs a table."""
-        rules = [self.domain.clique(rule.attributes) for rule in self.structural_zeros]
-        return [*rules, *(one.clique for one in self.invariants)]
-
-    @property
-    def fixed_total(self) -> int | None:
-        """The number of records if it is public or an invariant, else None; sensitivities follow from `neighbors`."""
-        return self._invariants.total if self.public_total is None else self.public_total
-
-    def known(self, clique: Iterable[str] | str) -> Factor | None:
-        """Return the true marginal of a clique, in counts, if an invariant determines it; None otherwise."""
-        return self._invariants.table(self.domain.clique(clique), self.domain)
-
-    def unknown(self, cliques: Iterable[Clique]) -> list[Clique]:
-        """Return the cliques whose marginals no invariant determines."""
-        return [clique for clique in cliques if self.known(clique) is None]
-
-    @property
-    def _outermost(self) -> Self:
-        return self if self._outer is None else self._outer[0]._outermost
-
-    def through(self, transform: RecordTransform) -> Self:
-        """Return a curator of the recoded records with the same ledger, whose budget is what is left of this one's.
-
-        A transform recodes each record separately, so neighbors stay neighbors. The measurements of the new curator
-        also appear among this curator's measurements, in terms of the attributes before the transform, unless the query
-        in these terms is too large to be materialized (`Transform.pull_back`).
-
-        Raises:
-            DomainError: if the transform is of another domain.
-        """
-        self._check_process()
-        recoded = object.__new__(type(self))  # a view that shares the ledger, its lock and the process check
-        recoded.__dict__.update(self.__dict__)
-        with without_frames():
-            encoded = transform.encode(self._data)
-            recoded._data, recoded._grain_of = encoded.remembering(), getattr(encoded, "grain_of", None)
-        exact = [transform.exactly(one) for one in self.invariants]
-        if None in exact:
-            raise ArgumentError.of("transform", transform, "one that recodes no attribute of invariants")
-        recoded._invariants = Invariants(filter(None, exact), recoded._data)
-        recoded.structural_zeros = transform.zeros(self.structural_zeros)
-        recoded._spent_before = self.ledger.total
-        recoded._measurements = []
-        recoded._selections = []
-        recoded._memo = WeakKeyDictionary()
-        recoded._outer = self, transform
-        return recoded
-
-    def close(self) -> None:
-        """Close the journal, so that another curator can resume the run, and give back to the dataset's ledger what
-        was not spent.
-
-        If the ledger cannot be written, a warning says so: what was not spent stays reserved, and no answer is lost.
-        Nothing is done where several curators share the journal or the run.
-        """
-        if not self._shares_files:
-            end_run(self._journal, self._run)
+    def _begin(self, dataset: Any, relation: Relation, label: str) -> None:
+        """Reserve the whole budget on the ledger of the dataset, for a new run or for the journal's."""
+        journal, own = self.journal, self.ledger
+        if journal is not None:
+            journal.check_ledger(dataset is not None)
+        if dataset is None:
+            return
+        opened = dataset if isinstance(dataset, DatasetLedger) else DatasetLedger(dataset)
+        self.run = opened.begin(own.budget, relation, label, None if journal is None else journal.run, own.delta)
+        if journal is not None:
+            journal.charges(opened.id)
 
     @property
     def ended(self) -> str | None:
-        """The time at which the run in the journal had ended; None if it had not, or if curators share the journal."""
-        return None if self._journal is None or self._shares_files else self._journal.ended
+        """The time at which the run in the journal had ended; None if it had not, or if others share the journal."""
+        return None if self.journal is None or self._shared else self.journal.ended
 
     def end(self) -> None:
-        """Write to the journal that the run has ended, so that it is not continued, unless curators share it."""
-        if self._journal is not None and not self._shares_files:
-            self._journal.end()
+        """Write to the journal that the run has ended, so that it is not continued, unless others share it."""
+        if self.journal is not None and not self._shared:
+            self.journal.end()
 
-    # -- payment and answers ----------------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Close the journal, so that the run can be resumed, and give back to the dataset's ledger what was not spent.
 
-    def _fingerprint(self, key: bytes) -> str:
-        """Return the keyed digest by which the journal recognizes the records; it is not released."""
-        with without_frames():
-            return self._data.fingerprint(key)
-
-    def _read(self, invariants: tuple[Invariant, ...]) -> Invariants:
-        """Return the invariants with their answers, once the ledger of the dataset has accepted the run."""
-        try:
-            with without_frames():
-                return Invariants(invariants, self._data)
-        except BaseException:
-            self.close()
-            raise
-
-    def _affordable(self, spend: Any, label: str) -> Budget:
-        self._check_process()
-        if self._outermost.stopped:
-            raise KeyboardInterrupt
-        return self.ledger.affordable(spend, label)
-
-    def _request(
-        self, question: Question, cost: Budget, label: str, kind: str, table: Callable[[Dataset], Factor] | None = None
-    ) -> Request:
-        return requests.measurement(question, cost, self.neighbors, self._backend, label, kind, table)
-
-    def _measured(self, request: Request) -> LinearMeasurement:
-        asked = request.question
-        assert asked is not None
-        values = self._pay(request)
-        measurement = LinearMeasurement(values, asked.clique, asked.stddev, asked.query, asked.noise)
-        self._keep(measurement)
-        return measurement
-
-    def _keep(self, measurement: LinearMeasurement) -> None:
-        self._measurements.append(measurement)
-        if self._outer is not None:
-            outer, transform = self._outer
-            before = transform.pull_back(measurement)
-            if before is not None:
-                outer._keep(before)
-
-    def _keep_selection(self, selection: PaidSelection | None) -> None:
-        if selection is None:
-            return
-        self._selections = latest([*self._selections, selection])
-        if self._outer is not None:
-            outer, transform = self._outer
-            merging = transform.merging()
-            recodings = (*selection.recodings, merging)
-            outer._keep_selection(None if merging is None else replace(selection, recodings=recodings))
-
-    def _pay(self, request: Request) -> Any:
-        return self._payment.pay(request, self._look, self._charged)
-
-    def _look(self, entry: Entry, access: Access) -> Any:
-        """Look at the records; no other place does.
-
-        The frames of an exception that leaves here are dropped: their variables hold exact counts and scores, which
-        whatever records the variables of a traceback would write down.
+        If the ledger cannot be written, a warning says so: what was not spent stays reserved, and no answer is lost.
+        Nothing is done where others share the journal or the run.
         """
-        with without_frames():
-            return access.answer(self._data, self._backend, len(self.ledger))
+        if self._shared:
+            return
+        if self.journal is not None:
+            self.journal.close()
+        if self.run is not None and self.run._in_its_process():
+            try:
+                self.run.end()
+            except LedgerError as error:
+                warnings.warn(f"the unspent budget of the run stays reserved: {error}", stacklevel=3)
 
-    def _charged(self) -> None:
-        if self._on_charge is not None:
-            self._on_charge(self._outermost)
+    def pay(
+        self, entry: Entry, details: Callable[[], Any], look: Callable[[], Any], charged: Callable[[], object]
+    ) -> Any:
+        """Charge for a request and answer it, from the journal if it has the answer.
+
+        Args:
+            entry: the charge.
+            details: a function that returns what distinguishes the request in a journal, besides the entry.
+            look: a function that answers from the records.
+            charged: called after the charge.
+
+        Raises:
+            BudgetExceeded, LedgerError, JournalError: if it cannot be charged; nothing was answered.
+        """
+        journal = self.journal
+        if journal is None:
+            self.charge(entry, charged)
+            return look()
+        key = digest([entry.kind, entry.label, amounts(entry.cost), dict(entry.parameters), repr(details())])
+        number, line = journal.following(entry.label, key)
+        if line is None:
+            self.charge(entry, charged, number)
+            answer = look()
+            self._note(entry, number, journal.append(entry.label, key, answer))
+        else:
+            answer = line["answer"]
+            self.ledger.check(entry)
+            self._note(entry, number, line)
+            self.ledger.charge(entry)
+            charged()
+        journal.advance()
+        return answer
+
+    def charge(self, entry: Entry, charged: Callable[[], object], number: int | None = None) -> None:
+        """Charge the ledger of the dataset and that of the run.
+
+        Args:
+            entry: the charge.
+            charged: called after the charge.
+            number: the number of the request in the journal.
+
+        Raises:
+            BudgetExceeded, LedgerError: if it cannot be charged; nothing was.
+        """
+        self.ledger.check(entry)
+        if self.run is not None:
+            self.run.charge(entry, number)
+        self.ledger.charge(entry)
+        charged()
+
+    def _note(self, entry: Entry, number: int, line: Mapping[str, Any]) -> None:
+        """Note in the ledger of the dataset that the answer is on disk, charging for it if the ledger has not yet."""
+        if self.run is not None:
+            self.run.charge(entry, number, line["check"])

@@ -1,37 +1,35 @@
 """The curator, through which all access to private records goes: the requests of mechanisms.
 
-Requests are checked in `requests`; `account` charges the ledger and then looks at the data. `accesses` has the ways to
-look at the records, `noise` and `selection` the calibration of noise to a budget.
+`requests` and `choices` have a class for each kind of request, `account` charges it, `records` then looks at the data.
+`noise` and `selection` have the calibration of noise to a budget.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, JournalError
-from pgmest.measurements.measurement import SMALLEST_STDDEV, LinearMeasurement
-from pgmest.privacy import requests
-from pgmest.privacy.accesses import OwnMechanism
-from pgmest.privacy.account import Account
+from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.candidates import Subset
+from pgmest.privacy.choices import Choice, Draws
 from pgmest.privacy.counted_ahead import CountedAhead
 from pgmest.privacy.ledger import Entry
-from pgmest.privacy.noise import cost_of
-from pgmest.privacy.requests import Request, UnitVector
-from pgmest.privacy.scores import Scores, as_function, public_selection
+from pgmest.privacy.noise import cost_of, values_noise
+from pgmest.privacy.records import Records
+from pgmest.privacy.requests import Labels, Measurement, Own, UnitVector, Values
+from pgmest.privacy.scores import Scores, as_function, public_selection, rehearse
 from pgmest.privacy.unprotected import NUMBER, name_of
 
 Candidate = TypeVar("Candidate")
 
 
-class Curator(Account):
+class Curator(Records):
     """A keeper of private records that answers requests with noise and accounts for them.
 
     Every request is checked, charged to the ledger, and only then answered. A mechanism may see the results of these
@@ -119,7 +117,7 @@ class Curator(Account):
             spend = cost_of(float(stddev), type(self.budget), self.neighbors, asked.query, question.step)
         label = label or name_of(names)
         with self.ledger.held():
-            return self._measured(self._request(question, self._affordable(spend, label), label, "measure"))
+            return self._measured(Measurement(label, self._affordable(spend, label), question, self.neighbors))
 
     def measure_all(
         self,
@@ -163,12 +161,13 @@ class Curator(Account):
         with self.ledger.held():
             whole = self._affordable(spend, f"measuring {len(asking)} cliques")
             parts = whole.split(len(asking) if shares is None else [shares[place] for place in asking])
-            checked = [
-                self._request(questions[asked_place], part, label, "measure", ahead.table(place))
+            made = [
+                Measurement(label, part, questions[asked_place], self.neighbors, ahead.table(place))
                 for place, (asked_place, part, label) in enumerate(zip(asking, parts, labels, strict=True))
             ]
+            entries = [request.entry(self._backend) for request in made]
             try:
-                found |= dict(zip(asking, map(self._measured, checked), strict=True))
+                found |= dict(zip(asking, map(self._measured, made, entries), strict=True))
             finally:
                 ahead.forget()  # an early end leaves counted tables that were not charged
         return [one for one in found.values() if one is not None]
@@ -191,11 +190,14 @@ class Curator(Account):
         Raises:
             ScoreError: if a value is NaN (see `select`); the other errors are those of `measure`.
         """
-        requests.check_values(count, sensitivity)
-        requests.rehearse(values, count, self.domain, self.public_total)
+        if not SMALLEST_STDDEV <= sensitivity <= LARGEST_ANSWER:
+            raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST_ANSWER}")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ArgumentError.of("count", count, "a positive integer")
+        rehearse(values, count, self.domain, self.public_total)
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            return np.array(self._pay(requests.numbers(values, count, sensitivity, cost, self._backend, label)))
+            return np.array(self._pay(Values(label, cost, values, count, *values_noise(cost, count, sensitivity))))
 
     def measure_vectors(
         self, vectors: Sequence[UnitVector], spend: Budget, weights: Iterable[float]
@@ -214,8 +216,10 @@ class Curator(Account):
         """
         with self.ledger.held():
             parts = self._affordable(spend, f"measuring {len(vectors)} vectors").split(weights)
-            asked = [v.request(part, self.neighbors, self._backend) for v, part in zip(vectors, parts, strict=True)]
-            return [(np.array(self._pay(one)), float(one.entry.parameters["stddev"])) for one in asked]
+            asked = [vector.request(part, self.neighbors) for vector, part in zip(vectors, parts, strict=True)]
+            entries = [request.entry(self._backend) for request in asked]
+            values = [np.array(self._pay(request, entry)) for request, entry in zip(asked, entries, strict=True)]
+            return [(numbers, request.noise.stddev) for numbers, request in zip(values, asked, strict=True)]
 
     def select(
         self,
@@ -256,12 +260,11 @@ class Curator(Account):
         if not SMALLEST_STDDEV <= sensitivity < math.inf:
             raise ArgumentError.of("sensitivity", sensitivity, f"a positive number, of at least {SMALLEST_STDDEV}")
         scored = as_function(scores, options, self.domain, self._memo)
-        requests.rehearse(scored, len(options), self.domain, self.public_total)
+        rehearse(scored, len(options), self.domain, self.public_total)
         label = label or f"one of {len(options)}"
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            request = requests.one_of(len(options), scored, sensitivity, monotone, cost, self._backend, label)
-            position = self._pay(replace(request, details=lambda: options))
+            position = self._pay(Choice(label, cost, scored, options, sensitivity, monotone))
         if not isinstance(position, int) or not 0 <= position < len(options):  # what a journal says may be anything
             raise JournalError(
                 f"the journal's answer to '{label}' is {position!r}, not one of {len(options)} candidates."
@@ -300,12 +303,9 @@ class Curator(Account):
             ChargeError: if the draws cost more than `spend`; nothing was spent.
             BudgetExceeded, BudgetTypeError: as for `measure`.
         """
-        requests.check_draws(candidates, moved, unit_power, draws)
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            return self._pay(
-                requests.several_of(exponents, candidates, moved, unit_power, draws, cost, self._backend, label)
-            )
+            return self._pay(Draws(label, cost, exponents, candidates, moved, unit_power, draws))
 
     def frequent(
         self, counts: Callable[[Dataset], Mapping[str, int]], spend: Budget, delta: float, *, label: str
@@ -329,7 +329,7 @@ class Curator(Account):
         with self.ledger.held():
             cost = self._affordable(spend, label)
             delta = self.ledger.affordable_delta(delta, label)
-            return list(map(str, self._pay(requests.labels(counts, cost, delta, self.neighbors, self._backend, label))))
+            return list(map(str, self._pay(Labels(label, cost, counts, self.neighbors, delta))))
 
     def count(self, spend: Budget) -> LinearMeasurement:
         """Measure the number of records, the marginal of the clique ().
@@ -343,7 +343,7 @@ class Curator(Account):
             raise ArgumentError("under Replace the number of records is public: use curator.public_total, for nothing.")
         with self.ledger.held():
             cost = self._affordable(spend, NUMBER)
-            return self._measured(self._request(self._question((), None), cost, NUMBER, "count"))
+            return self._measured(Measurement(NUMBER, cost, self._question((), None), self.neighbors, kind="count"))
 
     def release(
         self,
@@ -367,10 +367,7 @@ class Curator(Account):
             BudgetExceeded, BudgetTypeError: as for `measure`.
         """
         with self.ledger.held():
-            cost = self._affordable(spend, label)
-            insecure = self._backend.insecure or not secure
-            entry = Entry(label, "release", cost, {"noise": "the caller's"}, insecure)
-            return self._pay(Request(entry, OwnMechanism(mechanism)))
+            return self._pay(Own(label, self._affordable(spend, label), mechanism, secure))
 
     def charge(self, spend: Budget, label: str) -> Budget:
         """Charge the ledger for an access that happens elsewhere, before it happens.
@@ -382,9 +379,9 @@ class Curator(Account):
             BudgetExceeded, BudgetTypeError: as for `measure`.
             JournalError: if there is a journal, which could not repeat the access; use `release`.
         """
-        if self._journal is not None:
+        if self._account.journal is not None:
             raise JournalError("a journal cannot repeat what is charged here and answered elsewhere: use release(...).")
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            self._payment.charge(Entry(label, "charge", cost), self._charged)
+            self._account.charge(Entry(label, "charge", cost), self._charged)
             return cost

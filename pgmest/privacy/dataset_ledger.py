@@ -353,7 +353,7 @@ class DatasetLedger(OneProcess):
 
     def _write(self, account: RunAccount, charge: Charge) -> None:
         """Append a charge that the budget of its run covers."""
-        spent = [sum(parts) for parts in zip(charge.exact, *(one.exact for one in account.charges), strict=True)]
+        spent = _sums([charge.exact, *(one.exact for one in account.charges)])
         *over, over_delta = _exceeds(spent, (*account.budget.exact, account.delta))
         if any(over):
             raise BudgetExceeded.of(charge.label, charge.cost, account.budget, account.budget)
@@ -391,11 +391,14 @@ class DatasetLedger(OneProcess):
         return (*self.budget.exact, Fraction(self.threshold_delta))
 
     def _taken(self) -> list[Fraction]:
-        nothing = [Fraction(0) for _ in self._whole]
-        return list(map(sum, zip(nothing, *(run.takes for run in self.runs), strict=True)))
+        return _sums([[Fraction(0)] * len(self._whole), *(run.takes for run in self.runs)])
 
     def _left(self) -> list[Fraction]:
         return [whole - taken for whole, taken in zip(self._whole, self._taken(), strict=True)]
+
+
+def _sums(rows: Iterable[Sequence[Fraction]]) -> list[Fraction]:
+    return [sum(column, Fraction(0)) for column in zip(*rows, strict=True)]
 
 
 def _exceeds(wanted: Iterable[Fraction], most: Iterable[Fraction]) -> list[bool]:

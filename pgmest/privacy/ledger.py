@@ -313,21 +313,30 @@ class Ledger(Statement, OneProcess):
             left = rounded_down(Fraction(self.delta) - spent)
             raise ArgumentError.of("delta", delta, f"at most {left:g}, which is left for thresholds ({label})")
 
-    def charge(self, entry: Entry) -> None:
-        """Append an entry.
+    def check(self, entry: Entry) -> None:
+        """Check that a charge can be afforded exactly.
 
         Raises:
             ArgumentError: if its delta is more than is left.
-            BudgetTypeError, BudgetExceeded: if its cost cannot be afforded exactly; nothing was charged.
+            BudgetTypeError, BudgetExceeded: if its cost cannot be afforded.
             ProcessError: if this is a fork of the ledger's process.
         """
         self._check_process()
         if type(entry.cost) is not type(self.budget):
             raise BudgetTypeError.of(f"the cost of {entry.label}", type(self.budget), entry.cost)
+        if any(amount > left for amount, left in zip(entry.cost.exact, self.left, strict=True)):
+            raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
+        self.check_delta(entry.delta, entry.label)
+
+    def charge(self, entry: Entry) -> None:
+        """Append an entry.
+
+        Raises:
+            as `check`; nothing was charged.
+        """
+        self._check_process()
         with self.held():
-            if any(amount > left for amount, left in zip(entry.cost.exact, self._left(), strict=True)):
-                raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
-            self.check_delta(entry.delta, entry.label)
+            self.check(entry)
             self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]
             self._exact_delta += Fraction(entry.delta)
             self._entries.append(entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +54,11 @@ class Noise:
     sensitivity: float
     step: float = 1.0
     exact: bool = False
+
+    @property
+    def pure(self) -> bool:
+        """Whether this is Laplace noise, for pure differential privacy."""
+        return self.kind == "discrete_laplace"
 
     @property
     def stddev(self) -> float:
@@ -150,30 +155,23 @@ def values_noise(spend: Budget, count: int, sensitivity: float, together: bool =
     return noise, apart * (step / noise.step)
 
 
-def charge_of(
-    noise: Noise, cost: Budget, neighbors: Neighbors | None = None, query: Any = None, steps: float | None = None
-) -> tuple[str, float, Fraction]:
-    """Return the price of noise that a backend must confirm before anything is released.
-
-    Args:
-        noise: the noise.
-        cost: the charge.
-        neighbors, query: the relation and the query, from which the sensitivity in steps is computed a second time.
-        steps: the sensitivity in steps, if there is no query.
-
-    Returns:
-        the measure ("zcdp" or "pure"), the sensitivity, and the largest rho or epsilon that the noise may cost.
-    """
-    step = Fraction(noise.step)
-    if noise.kind == "discrete_laplace":
+def most_of(noise: Noise, cost: Budget) -> Fraction:
+    """Return the most rho, or epsilon of Laplace noise, that noise for this cost may have."""
+    if noise.pure:
         assert isinstance(cost, Epsilon | ApproxDP)
-        apart = steps if neighbors is None else rounded_up(neighbors.exact_l1(query) / step)
-        return "pure", float(apart or 0.0), Fraction(cost.epsilon)
-    apart = steps if neighbors is None else root_up(neighbors.exact_l2_squared(query) / step**2)
+        return cost.exact[0]
     if isinstance(cost, ApproxDP):
-        return "zcdp", float(apart or 0.0), 1 / Fraction(_sigma(cost)) ** 2 / 2
+        return 1 / Fraction(_sigma(cost)) ** 2 / 2
     assert isinstance(cost, Rho | GDP)
-    return "zcdp", float(apart or 0.0), Fraction(cost.rho) if isinstance(cost, Rho) else Fraction(cost.mu_squared) / 2
+    return cost.exact[0] / (2 if isinstance(cost, GDP) else 1)
+
+
+def steps_between(noise: Noise, neighbors: Neighbors, query: Any = None) -> float:
+    """Return the largest distance of the answers of neighbors to a query, in steps of the noise, rounded up."""
+    step = Fraction(noise.step)
+    if noise.pure:
+        return rounded_up(neighbors.exact_l1(query) / step)
+    return root_up(neighbors.exact_l2_squared(query) / step**2)
 
 
 def _sigma(spend: GDP | ApproxDP) -> float:
@@ -201,61 +199,35 @@ def cost_of(stddev: float, kind: type[Budget], neighbors: Neighbors, query: Any 
     raise ArgumentError("stddev= does not say how to share epsilon and delta: give spend=ApproxDP(epsilon, delta).")
 
 
-class Backend(Protocol):
-    """A source of noise. `request` is the number of a curator's request, by which a simulation can be resumed."""
-
-    insecure: bool
-
-    def price(self, noise: Noise, sensitivity: float, measure: str) -> float:
-        """Return the price of noise at a sensitivity in steps, rounded up: rho ("zcdp") or epsilon ("pure")."""
-        ...
-
-    def selection_price(self, scale: float, sensitivity: int, pure: bool, monotone: bool) -> float:
-        """Return the price of `noisy_max` at a sensitivity of integer scores, rounded up: rho, or epsilon if pure."""
-        ...
-
-    def add_noise(self, answers: np.ndarray, noise: Noise, request: int) -> np.ndarray:
-        """Return answers in counts with independent noise added, as multiples of the noise's step."""
-        ...
-
-    def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
-        """Draw positions with probabilities proportional to exp(exponents * 2^unit_power), for integer exponents."""
-        ...
-
-    def generator(self, request: int) -> np.random.Generator:
-        """Return a generator for a mechanism of the caller."""
-        ...
-
-    def noisy_max(self, scores: np.ndarray, scale: float, pure: bool, request: int) -> int:
-        """Return the position of the largest integer score with noise: exponential noise if pure, else Gumbel noise."""
-        ...
-
-
 MANY_CANDIDATES = 2**10
 """The number of candidates from which a selection under zCDP is drawn by `exponential`."""
 
 
 class OpenDP:
-    """Exact noise, which cannot be seeded. The prices are those of the OpenDP measurements that draw the noise."""
+    """Exact noise, which cannot be seeded. The prices are those of the OpenDP measurements that draw the noise.
+
+    `request` is the number of a curator's request, by which a simulation can be resumed.
+    """
 
     insecure = False
 
-    def price(self, noise: Noise, sensitivity: float, measure: str) -> float:
-        """Return OpenDP's price of the noise."""
+    def price(self, noise: Noise, sensitivity: float) -> float:
+        """Return the price of noise at a sensitivity in steps, rounded up: rho, or epsilon of Laplace noise."""
         return self._mechanism(noise).map(float(sensitivity))
 
     def selection_price(self, scale: float, sensitivity: int, pure: bool, monotone: bool) -> float:
-        """Return OpenDP's price of the choice."""
+        """Return the price of `noisy_max` at a sensitivity of integer scores, rounded up: rho, or epsilon if pure."""
         return self._noisy_max(scale, pure, monotone).map(int(sensitivity))
 
     def add_noise(self, answers: np.ndarray, noise: Noise, request: int) -> np.ndarray:
-        """Return the answers with OpenDP's noise."""
+        """Return answers in counts with independent noise added, as multiples of the noise's step."""
         mechanism = self._mechanism(noise)
         return np.array(mechanism(in_steps(answers, noise.step).tolist()), dtype=np.float64) * noise.step
 
     def noisy_max(self, scores: np.ndarray, scale: float, pure: bool, request: int) -> int:
-        """Return the position that OpenDP chooses, or among many candidates `exponential`, with the same probabilities.
+        """Return the position of the largest integer score with noise: exponential noise if pure, else Gumbel noise.
 
+        OpenDP chooses it, or among many candidates `exponential`, with the same probabilities.
         OpenDP draws noise for each candidate, which takes 50 times as long as one exact draw of the exponential
         mechanism.
         """
@@ -264,11 +236,11 @@ class OpenDP:
         return int(self._noisy_max(scale, pure, False)(scores.tolist()))
 
     def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
-        """Draw positions by exact integer arithmetic."""
+        """Draw positions with probabilities proportional to exp(exponents * 2^unit_power), for integer exponents."""
         return exponential.draw(exponents, unit_power, draws)
 
     def generator(self, request: int) -> np.random.Generator:
-        """Return a generator with fresh entropy."""
+        """Return a generator with fresh entropy, for a mechanism of the caller."""
         return np.random.default_rng()
 
     def _mechanism(self, noise: Noise) -> Any:
@@ -300,10 +272,10 @@ class Simulation:
             seed = int(seed.integers(2**63))
         self._entropy = np.random.SeedSequence(seed).entropy
 
-    def price(self, noise: Noise, sensitivity: float, measure: str) -> float:
+    def price(self, noise: Noise, sensitivity: float) -> float:
         """Return the price of the noise by the formulas of the discrete Gaussian and Laplace mechanisms."""
         ratio = Fraction(sensitivity) / (Fraction(noise.scale) / Fraction(noise.step))
-        return rounded_up(ratio if measure == "pure" else ratio**2 / 2)
+        return rounded_up(ratio if noise.pure else ratio**2 / 2)
 
     def selection_price(self, scale: float, sensitivity: int, pure: bool, monotone: bool) -> float:
         """Return the price of the choice by the formula of the exponential mechanism."""
@@ -312,7 +284,7 @@ class Simulation:
 
     def add_noise(self, answers: np.ndarray, noise: Noise, request: int) -> np.ndarray:
         """Return the answers with simulated noise."""
-        draw = discrete_gaussian if noise.kind == "discrete_gaussian" else discrete_laplace
+        draw = discrete_laplace if noise.pure else discrete_gaussian
         steps = in_steps(answers, noise.step)
         return (steps + draw(noise.scale / noise.step, len(steps), self.generator(request))) * noise.step
 
@@ -331,6 +303,10 @@ class Simulation:
     def generator(self, request: int) -> np.random.Generator:
         """Return the generator of a request."""
         return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=(request,)))
+
+
+Backend = OpenDP | Simulation
+"""A source of noise."""
 
 
 def make_backend(name: str, seed: int | np.random.Generator | None) -> Backend:

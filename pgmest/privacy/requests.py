@@ -1,56 +1,180 @@
-"""Requests to a curator, checked completely before anything is paid.
+"""Requests to a curator: the few ways in which private records are looked at. Each class is one way.
 
-Each function here turns the arguments of a `Curator` method into a `Request`: the entry for the ledger, the access that
-answers it, and the details by which a journal recognizes it. Everything that can be refused without the records is
-refused here: names, queries, shares, noise that cannot be stated, a price that the source of noise does not confirm,
-and scores that are not numbers. `payment` charges a request; only then is its access answered.
+A request has its price, its answer from the records, and the probability of an answer for any records. `entry` checks
+it completely before anything is paid: shares, noise that cannot be stated, and a price that the source of noise does
+not confirm. A curator makes a request, `account` charges its entry, and only then the request is answered.
+
+Audits use the ratio of the probabilities of an answer for two tables, which is what the answer revealed of their
+difference (`pgmest.privacy.transcript`). Requests that choose are in `choices`.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError, ChargeError, MeasurementError, ScoreError, ShapeError
+from pgmest.errors import ArgumentError, ChargeError, MeasurementError
 from pgmest.measurements.files.query_format import encode_query
-from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
-from pgmest.privacy import exponential, selection
-from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers
-from pgmest.privacy.bounded_range import choice_mu
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, is_pure
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.privacy import selection
+from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho, is_pure
 from pgmest.privacy.grid import on_grid
 from pgmest.privacy.ledger import Entry
 from pgmest.privacy.neighbors import Neighbors
-from pgmest.privacy.noise import Backend, Noise, charge_of, noise_for, values_noise
-from pgmest.privacy.scores import Evaluated
-from pgmest.privacy.thresholds import threshold
+from pgmest.privacy.noise import Backend, Noise, in_steps, most_of, noise_for, steps_between, values_noise
+from pgmest.privacy.thresholds import log_tail, threshold
 from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
+Function = Callable[[Dataset], Any]
+
+Price = tuple[float | Fraction, Fraction, str]
+"""A price, the most that it may be, and the unit of both."""
+
 
 @dataclass(frozen=True)
-class Request:
-    """A request that was checked and can be paid for. After this only reading the records may fail.
+class Request(ABC):
+    """One look at the records.
 
     Attributes:
-        entry: the entry for the ledger, with the cost.
-        access: the access that answers the request.
-        details: a function that returns what distinguishes the request in a journal, besides the entry.
-        question: for a measurement, the measurement with its noise and without answers.
+        label: the name of the request.
+        cost: the charge, which can be afforded.
     """
 
-    entry: Entry
-    access: Access
-    details: Callable[[], Any] | None = None
-    question: LinearMeasurement | None = None
+    label: str
+    cost: Budget
+
+    kind = "measure"
+    delta = 0.0
+    secure = True
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return the public parameters, for the ledger."""
+
+    @abstractmethod
+    def price(self, backend: Backend) -> Price:
+        """Return the price of the answer by the source of its noise, and what is charged for it.
+
+        Raises:
+            ArgumentError: if the request cannot be answered at this cost.
+        """
+
+    @abstractmethod
+    def answer(self, data: Dataset, backend: Backend, number: int) -> Any:
+        """Return what is released.
+
+        Args:
+            data: the records.
+            backend: the source of noise.
+            number: the number of the request among those of its curator.
+        """
+
+    def details(self) -> Any:
+        """Return what distinguishes the request in a journal, besides its entry."""
+        return None
+
+    def log_probability(self, answer: Any, data: Dataset) -> float:
+        """Return the log of the probability of an answer, up to a constant; NaN if it is not known."""
+        return math.nan
+
+    def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
+        """Return the log of the probability of the answer given `data`, less that given `other`; NaN if not known."""
+        one, two = (self.log_probability(answer, records) for records in (data, other))
+        return 0.0 if one == two == -math.inf else one - two
+
+    def loss(self, data: Dataset, other: Dataset) -> float:
+        """Return the privacy loss between two tables in the unit of the cost: rho, mu^2 or epsilon; NaN if not known.
+
+        - Gaussian noise: with d the distance of the exact answers in standard deviations, d^2 / 2 for rho and d^2 for
+          mu^2.
+        - Laplace noise: the distance in scales.
+        - Choices and draws: for epsilon the largest change of a log probability; for rho an eighth of the squared range
+          of these changes, the most that a choice by the exponential mechanism costs (Cesar, Rogers 2021).
+        - Frequent labels: the loss of the noise on the counts of labels that both have. The delta covers the others.
+        """
+        return math.nan
+
+    def entry(self, backend: Backend) -> Entry:
+        """Return the entry for the ledger. After this only reading the records may fail.
+
+        Raises:
+            ChargeError: if the answer costs more than the charge.
+            ArgumentError: if the request cannot be answered.
+        """
+        _check_price(self.label, *self.price(backend))
+        insecure = backend.insecure or not self.secure
+        return Entry(self.label, self.kind, self.cost, self.parameters(), insecure, self.delta)
+
+
+class Noisy(Request):
+    """A request that adds noise to exact numbers."""
+
+    noise: Noise
+    apart: float  # the sensitivity of the numbers in steps of the noise
+
+    @abstractmethod
+    def public(self) -> dict[str, Any]:
+        """Return the public parameters but for those of the noise."""
+
+    @abstractmethod
+    def differences(self, data: Dataset, other: Dataset) -> np.ndarray:
+        """Return the exact numbers about `data`, less those about `other`, in steps."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the public parameters and those of the noise."""
+        grid = {} if self.noise.step == 1.0 else {"grid": self.noise.step}
+        return {**self.public(), "noise": self.noise.name, "stddev": self.noise.stddev, **grid}
+
+    def price(self, backend: Backend) -> Price:
+        """Return the price of the noise; nothing if no individual moves the numbers."""
+        noise = self.noise
+        if noise.exact:
+            return 0, Fraction(0), "rho"
+        return backend.price(noise, self.apart), most_of(noise, self.cost), "epsilon" if noise.pure else "rho"
+
+    def loss(self, data: Dataset, other: Dataset) -> float:
+        """Return the loss of the noise."""
+        noise, apart = self.noise, self.differences(data, other).astype(np.float64)
+        if noise.exact:
+            return math.inf if apart.any() else 0.0
+        moved = float(np.linalg.norm(apart, 1 if noise.pure else 2)) / (noise.scale / noise.step)
+        return moved if noise.pure else moved**2 / (1 if isinstance(self.cost, GDP) else 2)
+
+
+class Numbers(Noisy):
+    """A request for numbers in counts, each with noise; without noise if no individual moves them."""
+
+    @abstractmethod
+    def exact(self, data: Dataset) -> np.ndarray:
+        """Return the exact numbers."""
+
+    def answer(self, data: Dataset, backend: Backend, number: int) -> list[float]:
+        """Return the noisy numbers."""
+        exact = self.exact(data)
+        return (exact if self.noise.exact else backend.add_noise(exact, self.noise, number)).tolist()
+
+    def differences(self, data: Dataset, other: Dataset) -> np.ndarray:
+        """Return the differences of the numbers, rounded to the grid."""
+        return in_steps(self.exact(data), self.noise.step) - in_steps(self.exact(other), self.noise.step)
+
+    def log_probability(self, answer: Any, data: Dataset) -> float:
+        """Return the log probability, which is exact for both discrete distributions."""
+        noise = self.noise
+        far = np.abs(np.rint(np.array(answer) / noise.step) - in_steps(self.exact(data), noise.step))
+        if noise.exact:
+            return -math.inf if far.any() else 0.0
+        far = far / (noise.scale / noise.step)
+        return -float(far.sum() if noise.pure else (far**2).sum() / 2)
 
 
 @dataclass(frozen=True)
@@ -80,71 +204,86 @@ class Question:
         return cls(question, step * grain)
 
 
-def measurement(
-    question: Question,
-    cost: Budget,
-    neighbors: Neighbors,
-    backend: Backend,
-    label: str,
-    kind: str,
-    table: Callable[[Dataset], Factor] | None = None,
-) -> Request:
-    """Return a request to measure.
+@dataclass(frozen=True)
+class Measurement(Numbers):
+    """A request for noisy answers to a query about a marginal.
 
-    Args:
+    Attributes:
         question: the question.
-        cost: the charge.
         neighbors: the neighboring relation, which determines the noise.
-        backend: the source of noise.
-        label, kind: the label and the kind of the ledger's entry.
         table: a function that gives the marginal from the records, if it is counted together with others.
-
-    Raises:
-        ArgumentError: if the cost is zero, or the noise cannot be stated.
-        ChargeError: if the noise costs more than the charge.
+        kind: the kind of request in the ledger.
     """
-    if not cost:
-        raise ArgumentError.of("spend", cost, f"more, or other weights: the share of {label} is nothing")
-    asked = question.unanswered
-    noise = noise_for(cost, neighbors, asked.query, question.step)
-    try:
-        asked = LinearMeasurement(asked.values, asked.clique, noise.stddev, asked.query, noise.name)
-    except MeasurementError as error:
-        raise ArgumentError(f"the noise on {label} cannot be stated: {error} Multiply the query's entries.") from None
-    if not noise.exact:
-        _check_noise(label, backend, noise, *charge_of(noise, cost, neighbors, asked.query))
-    parameters = {"clique": list(asked.clique), "noise": noise.name, "stddev": noise.stddev}
-    if asked.query is not None:
-        parameters["query"] = str(asked.query)
-    if noise.step != 1.0:
-        parameters["grid"] = noise.step
-    counted = table or (lambda data: data.project(asked.clique))
-    access = NoisyAnswers(lambda data: asked.answer(counted(data)), noise)
-    details = None if asked.query is None else partial(encode_query, asked.query, np.ndarray.tolist)
-    return Request(Entry(label, kind, cost, parameters, backend.insecure), access, details, asked)
+
+    question: Question
+    neighbors: Neighbors
+    table: Callable[[Dataset], Factor] | None = None
+    kind: str = "measure"
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise that the charge pays for."""
+        if not self.cost:
+            raise ArgumentError.of("spend", self.cost, f"more, or other weights: the share of {self.label} is nothing")
+        return noise_for(self.cost, self.neighbors, self.question.unanswered.query, self.question.step)
+
+    @property
+    def apart(self) -> float:
+        """The sensitivity of the answers in steps, computed once more."""
+        return steps_between(self.noise, self.neighbors, self.question.unanswered.query)
+
+    @cached_property
+    def asked(self) -> LinearMeasurement:
+        """The measurement with its noise and without answers.
+
+        Raises:
+            ArgumentError: if the noise cannot be stated.
+        """
+        one, noise = self.question.unanswered, self.noise
+        try:
+            return LinearMeasurement(one.values, one.clique, noise.stddev, one.query, noise.name)
+        except MeasurementError as error:
+            why = f"the noise on {self.label} cannot be stated: {error} Multiply the query's entries."
+            raise ArgumentError(why) from None
+
+    def public(self) -> dict[str, Any]:
+        """Return the clique and the query."""
+        query = self.asked.query
+        return {"clique": list(self.asked.clique), **({} if query is None else {"query": str(query)})}
+
+    def details(self) -> Any:
+        """Return the query."""
+        query = self.asked.query
+        return None if query is None else encode_query(query, np.ndarray.tolist)
+
+    def exact(self, data: Dataset) -> np.ndarray:
+        """Return the exact answers."""
+        return self.asked.answer(self.table(data) if self.table else data.project(self.asked.clique))
 
 
-def check_values(count: int, sensitivity: float) -> None:
-    """Raise ArgumentError if `count` numbers of this sensitivity cannot be measured."""
-    if not SMALLEST_STDDEV <= sensitivity <= LARGEST_ANSWER:
-        raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST_ANSWER}")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ArgumentError.of("count", count, "a positive integer")
+@dataclass(frozen=True)
+class Values(Numbers):
+    """A request for numbers computed from the records.
 
-
-def numbers(
-    values: Callable[[Dataset], Any], count: int, sensitivity: float, cost: Budget, backend: Backend, label: str
-) -> Request:
-    """Return a request for numbers computed from the records.
-
-    Raises:
-        ChargeError: if the noise costs more than the charge.
+    Attributes:
+        values: a function of the records that returns the numbers.
+        count: the number of numbers.
+        noise: the noise on them.
+        apart: the sensitivity of all of them together, in steps of the noise.
     """
-    noise, steps = values_noise(cost, count, sensitivity)
-    _check_noise(label, backend, noise, *charge_of(noise, cost, steps=steps))
-    parameters = {"values": count, "noise": noise.name, "stddev": noise.stddev, "grid": noise.step}
-    access = NoisyAnswers(lambda data: selection.checked_numbers(values(data), count), noise)
-    return Request(Entry(label, "measure", cost, parameters, backend.insecure), access)
+
+    values: Function
+    count: int
+    noise: Noise
+    apart: float
+
+    def public(self) -> dict[str, Any]:
+        """Return the number of numbers and the grid."""
+        return {"values": self.count, "grid": self.noise.step}
+
+    def exact(self, data: Dataset) -> np.ndarray:
+        """Return the exact numbers."""
+        return selection.checked_numbers(self.values(data), self.count)
 
 
 @dataclass(frozen=True)
@@ -160,146 +299,109 @@ class UnitVector:
 
     label: str
     count: int
-    values: Callable[[Dataset], Any]
+    values: Function
 
-    def request(self, cost: Budget, neighbors: Neighbors, backend: Backend) -> Request:
+    def request(self, cost: Budget, neighbors: Neighbors) -> Values:
         """Return a request for the numbers.
 
         Without negative numbers, vectors of length 1 are at most sqrt(2) apart in l2, and 2 in l1: as the cells that a
         replaced record leaves and enters. So the sensitivities are those of a marginal.
-
-        Raises:
-            ChargeError: if the noise costs more than the charge.
         """
         apart = neighbors.l1_sensitivity() if is_pure(cost) else neighbors.l2_sensitivity()
-        noise, steps = values_noise(cost, self.count, apart, together=True)
-        _check_noise(self.label, backend, noise, *charge_of(noise, cost, steps=steps))
-        parameters = {"values": self.count, "noise": noise.name, "stddev": noise.stddev, "grid": noise.step}
-        access = NoisyAnswers(lambda data: selection.checked_numbers(self.values(data), self.count), noise)
-        return Request(Entry(self.label, "measure", cost, parameters, backend.insecure), access)
+        return Values(self.label, cost, self.values, self.count, *values_noise(cost, self.count, apart, together=True))
 
 
-def one_of(
-    candidates: int,
-    scores: Callable[[Dataset], Any],
-    sensitivity: float,
-    monotone: bool,
-    cost: Budget,
-    backend: Backend,
-    label: str,
-) -> Request:
-    """Return a request for the choice of one candidate.
+@dataclass(frozen=True)
+class Labels(Noisy):
+    """A request for the labels that nobody listed and whose noisy count is at least a threshold
+    (`pgmest.privacy.thresholds`).
 
-    Raises:
-        ArgumentError: if the cost is too small for a choice.
-        ChargeError: if the choice costs more than the charge.
+    Attributes:
+        counts: a function of the records that returns the positive count of each label that occurs.
+        neighbors: the neighboring relation, which determines the noise.
+        delta: the delta that is charged besides.
     """
-    scale = selection.noise_scale(cost, monotone)
-    pure = not isinstance(cost, Rho | GDP)
-    price = backend.selection_price(scale, selection.STEPS + 2, pure, monotone)
-    charged = Fraction(cost.exact[0])
-    if isinstance(cost, GDP):  # the backend prices in rho: compare at the bounded range that mu pays for
-        charged = Fraction(selection.selection_epsilon(cost)) ** 2 / 8
-    _check_price(label, price, charged, "epsilon" if pure else "rho")
-    parameters = {"candidates": candidates, "sensitivity": float(sensitivity), "monotone": monotone}
-    access = Choice(scores, candidates, sensitivity, scale, pure)
-    return Request(Entry(label, "select", cost, parameters, backend.insecure), access)
+
+    counts: Callable[[Dataset], Mapping[str, int]]
+    neighbors: Neighbors
+    delta: float = 0.0
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise on each count, a whole number."""
+        if type(self.cost) not in (Rho, Epsilon):
+            raise ArgumentError.of("spend", self.cost, "Rho or Epsilon: a threshold is for noise on whole counts")
+        return noise_for(self.cost, self.neighbors)
+
+    @property
+    def apart(self) -> float:
+        """The sensitivity of the counts, computed once more."""
+        return steps_between(self.noise, self.neighbors)
+
+    @cached_property
+    def least(self) -> int:
+        """The least noisy count of a label that is released."""
+        return threshold(self.noise, self.neighbors.records, self.delta)
+
+    def public(self) -> dict[str, Any]:
+        """Return the threshold and the delta."""
+        return {"threshold": self.least, "delta": float(self.delta)}
+
+    def answer(self, data: Dataset, backend: Backend, number: int) -> list[str]:
+        """Return the released labels in alphabetical order."""
+        labels, exact = self._counted(data)
+        noisy = backend.add_noise(exact, self.noise, number) if labels else ()
+        return [label for label, count in zip(labels, noisy, strict=True) if count >= self.least]
+
+    def differences(self, data: Dataset, other: Dataset) -> np.ndarray:
+        """Return the differences of the counts of the labels that both have."""
+        one, two = self.counts(data), self.counts(other)
+        return np.array([one[label] - two[label] for label in one.keys() & two.keys()])
+
+    def log_probability(self, answer: Any, data: Dataset) -> float:
+        """Return the log probability; it is that of 0 if a label is released that the records do not have."""
+        labels, exact = self._counted(data)
+        if not set(answer) <= set(labels):
+            return -math.inf
+        above = log_tail(self.noise, self.least - exact)
+        shown = np.array([label in answer for label in labels], dtype=bool)
+        with np.errstate(divide="ignore"):
+            return float(np.where(shown, above, np.log(-np.expm1(above))).sum())
+
+    def _counted(self, data: Dataset) -> tuple[list[str], np.ndarray]:
+        """Return the labels in alphabetical order and their exact counts."""
+        counts = self.counts(data)
+        labels = sorted(counts)
+        return labels, np.array([counts[label] for label in labels], dtype=np.float64)
 
 
-def check_draws(candidates: int, moved: int, unit_power: int, draws: int) -> None:
-    """Raise ArgumentError if draws with these parameters cannot be made."""
-    if not 0 < candidates <= exponential.MOST_CANDIDATES:
-        raise ArgumentError.of("candidates", candidates, f"at least 1, and at most {exponential.MOST_CANDIDATES}")
-    if not exponential.LEAST_POWER <= unit_power <= 0 or moved < 1 or draws < 1:
-        raise ArgumentError("draw needs moved and draws of at least 1, and a unit of 2^-60 to 1.")
+@dataclass(frozen=True)
+class Own(Request):
+    """A request for the output of a mechanism of the caller, about which nothing is known.
 
-
-def several_of(
-    exponents: Callable[[Dataset], Any],
-    candidates: int,
-    moved: int,
-    unit_power: int,
-    draws: int,
-    cost: Budget,
-    backend: Backend,
-    label: str,
-) -> Request:
-    """Return a request for draws.
-
-    Raises:
-        ChargeError: if the draws cost more than the charge.
+    Attributes:
+        mechanism: a function of the records and a generator.
+        secure: whether its randomness is secure.
     """
-    bounded_range = 2 * moved * Fraction(2) ** unit_power
-    if isinstance(cost, Rho):
-        price, measure = draws * bounded_range**2 / 8, "rho"
-    elif isinstance(cost, GDP):
-        mu = choice_mu(float(min(bounded_range, 10**6)))
-        price, measure = draws * (Fraction(mu) ** 2 if math.isfinite(mu) else 10**300), "mu^2"
-    else:
-        assert isinstance(cost, Epsilon | ApproxDP)
-        price, measure = draws * bounded_range, "epsilon"
-    _check_price(label, price, Fraction(cost.exact[0]), measure)
-    parameters = {"candidates": candidates, "draws": draws, "moved": moved * 2.0**unit_power}
-    access = Draws(lambda data: selection.checked_integers(exponents(data), candidates), unit_power, draws)
-    return Request(Entry(label, "select", cost, parameters, backend.insecure), access)
+
+    mechanism: Callable[[Dataset, np.random.Generator], Any]
+    secure: bool
+
+    kind = "release"
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the source of the noise."""
+        return {"noise": "the caller's"}
+
+    def price(self, backend: Backend) -> Price:
+        """Return the charge, as the caller promises."""
+        return self.cost.exact[0], self.cost.exact[0], "budget"
+
+    def answer(self, data: Dataset, backend: Backend, number: int) -> Any:
+        """Return the output of the mechanism."""
+        return self.mechanism(data, backend.generator(number))
 
 
-def labels(
-    counts: Callable[[Dataset], Mapping[str, int]],
-    cost: Budget,
-    delta: float,
-    neighbors: Neighbors,
-    backend: Backend,
-    label: str,
-) -> Request:
-    """Return a request for labels that nobody listed.
-
-    Raises:
-        ArgumentError: if the budget is neither Rho nor Epsilon.
-        ChargeError: if the noise costs more than the charge.
-    """
-    if type(cost) not in (Rho, Epsilon):
-        raise ArgumentError.of("spend", cost, "Rho or Epsilon: a threshold is for noise on whole counts")
-    noise = noise_for(cost, neighbors)
-    least = threshold(noise, neighbors.records, delta)
-    _check_noise(label, backend, noise, *charge_of(noise, cost, neighbors))
-    parameters = {"noise": noise.name, "stddev": noise.stddev, "threshold": least, "delta": float(delta)}
-    entry = Entry(label, "measure", cost, parameters, backend.insecure, float(delta))
-    return Request(entry, FrequentLabels(counts, noise, least))
-
-
-def rehearse(function: Callable[[Dataset], Any], count: int, domain: Domain, public_total: int | None) -> None:
-    """Validate a function of the records by calling it with an empty dataset.
-
-    Most errors of such functions appear there: 0 / 0, the mean of nothing. `Scores` are not called, as their public
-    parts were checked. Nothing is called if the number of records is public, as the dataset cannot be empty then.
-
-    Raises:
-        ArgumentError: if the function raises an error or returns NaN; nothing was spent.
-        ShapeError: if it does not return `count` numbers; nothing was spent.
-    """
-    if isinstance(function, Evaluated) or public_total is not None:
-        return
-    nobody = Dataset.from_codes(np.empty((0, len(domain)), dtype=np.int64), domain)
-    try:
-        selection.checked_numbers(function(nobody), count)
-    except ShapeError:
-        raise
-    except Exception as error:
-        found = "NaN" if isinstance(error, ScoreError) else f"{type(error).__name__}: {error}"
-        raise ArgumentError(
-            f"of a table without records the numbers cannot be computed ({found}). Nothing was spent, and no record "
-            "was looked at. An empty table must have them, too."
-        ) from None
-
-
-def _check_noise(
-    label: str, backend: Backend, noise: Noise, measure: str, sensitivity: float, charged: Fraction
-) -> None:
-    price = backend.price(noise, sensitivity, measure)
-    _check_price(label, price, charged, {"zcdp": "rho", "pure": "epsilon"}[measure])
-
-
-def _check_price(label: str, price: float | Fraction, charged: Fraction, measure: str) -> None:
-    if not Fraction(price) <= charged:
-        raise ChargeError.of(label, float(price), float(charged), measure)
+def _check_price(label: str, price: float | Fraction, most: Fraction, unit: str) -> None:
+    if not Fraction(price) <= most:
+        raise ChargeError.of(label, float(price), float(most), unit)

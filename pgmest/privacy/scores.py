@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, ScoreError, ShapeError
 from pgmest.measurements.selection import MAX_VALUES, PaidSelection, ScoredMarginal
 from pgmest.privacy.budgets import GDP, Budget, Rho
 from pgmest.privacy.candidates import Candidates, Subset
 from pgmest.privacy.noise import Noise, values_noise
-from pgmest.privacy.selection import selection_epsilon
+from pgmest.privacy.selection import checked_numbers, selection_epsilon
 from pgmest.tables.domain import Clique, Domain
 from pgmest.workloads.answers import answers
 from pgmest.workloads.item import Item
@@ -326,6 +326,31 @@ def as_function(
         scores.check(domain, candidates.of)
         memo[scores][candidates.of] = {}
     return Evaluated(scores, candidates, memo)
+
+
+def rehearse(function: Callable[[Dataset], Any], count: int, domain: Domain, public_total: int | None) -> None:
+    """Validate a function of the records by calling it with an empty dataset.
+
+    Most errors of such functions appear there: 0 / 0, the mean of nothing. `Scores` are not called, as their public
+    parts were checked. Nothing is called if the number of records is public, as the dataset cannot be empty then.
+
+    Raises:
+        ArgumentError: if the function raises an error or returns NaN; nothing was spent.
+        ShapeError: if it does not return `count` numbers; nothing was spent.
+    """
+    if isinstance(function, Evaluated) or public_total is not None:
+        return
+    nobody = Dataset.from_codes(np.empty((0, len(domain)), dtype=np.int64), domain)
+    try:
+        checked_numbers(function(nobody), count)
+    except ShapeError:
+        raise
+    except Exception as error:
+        found = "NaN" if isinstance(error, ScoreError) else f"{type(error).__name__}: {error}"
+        raise ArgumentError(
+            f"of a table without records the numbers cannot be computed ({found}). Nothing was spent, and no record "
+            "was looked at. An empty table must have them, too."
+        ) from None
 
 
 # -- scores that are published with noise ----------------------------------------------------------------------------

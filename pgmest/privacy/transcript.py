@@ -14,16 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from pgmest.data.dataset import Dataset
-from pgmest.privacy import exponential
-from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers
-from pgmest.privacy.account import RecordTransform
-from pgmest.privacy.bounded_range import MARGIN, choice_mu
-from pgmest.privacy.budgets import GDP, Budget, Rho
+from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Entry
+from pgmest.privacy.records import RecordTransform
+from pgmest.privacy.requests import Request
 
 ROUNDING = 1e-9
 """The relative rounding error that is accepted in a loss computed in floats."""
@@ -95,44 +91,12 @@ class Witness(Curator):
         recoded.__dict__["_neighbor"] = transform.encode(self._neighbor).remembering()
         return recoded
 
-    def _look(self, entry: Entry, access: Access) -> Any:
-        answer = super()._look(entry, access)
+    def _look(self, request: Request, entry: Entry) -> Any:
+        answer, tables = super()._look(request, entry), (self._data, self._neighbor)
         charged = len(self.ledger) > len(self.answers) and self.ledger[-1] is entry
-        loss = loss_between(access, entry.cost, self._data, self._neighbor)
-        ratio = access.log_ratio(answer, self._data, self._neighbor)
+        loss, ratio = request.loss(*tables), request.log_ratio(answer, *tables)
         self.answers.append(AnswerLoss(entry.label, entry.cost if charged else None, loss, ratio))
         return answer
-
-
-def loss_between(access: Access, cost: Budget, data: Dataset, neighbor: Dataset) -> float:
-    """Return the privacy loss of an access between two datasets, in the unit of a cost: rho, mu^2 or epsilon.
-
-    - Gaussian noise: with d the distance of the exact answers in standard deviations, d^2 / 2 for rho and d^2 for mu^2.
-    - Laplace noise: the distance in scales.
-    - Choices and draws: for epsilon the largest change of a log probability; for rho an eighth of the squared range of
-      these changes, the most that a choice by the exponential mechanism costs (Cesar, Rogers 2021).
-    - Frequent labels: the loss of the noise on the counts of labels that both have. The delta covers the others.
-    """
-    if isinstance(access, NoisyAnswers | FrequentLabels):
-        moved = access.moved(data, neighbor)
-        if access.noise.kind == "discrete_laplace":
-            return moved
-        return moved**2 if isinstance(cost, GDP) else moved**2 / 2
-    if isinstance(access, Choice):
-        changes = access.log_probabilities(data) - access.log_probabilities(neighbor)
-        return _of_choice(changes, cost)
-    if isinstance(access, Draws):
-        one, two = (exponential.log_probabilities(access.exponents(d), access.unit_power) for d in (data, neighbor))
-        return access.draws * _of_choice(one - two, cost)
-    return math.nan
-
-
-def _of_choice(changes: np.ndarray, cost: Budget) -> float:
-    if isinstance(cost, Rho):
-        return float(np.ptp(changes)) ** 2 / 8
-    if isinstance(cost, GDP):
-        return choice_mu(float(np.ptp(changes))) ** 2 / (1 + 4 * MARGIN) ** 2
-    return float(np.abs(changes).max())
 
 
 def privacy_loss(

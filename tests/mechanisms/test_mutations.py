@@ -15,7 +15,7 @@ from pgmest.errors import ChargeError
 from pgmest.mechanisms import PMWPub, Transformed
 from pgmest.mechanisms.registry import mechanism_names, named_mechanism
 from pgmest.privacy import AddRemove, Curator, Replace, Rho, requests
-from pgmest.privacy.payment import Payment
+from pgmest.privacy.account import Account
 from pgmest.privacy.transcript import Witness
 
 DOMAIN = pg.Domain({"a": 2, "b": 2, "c": 2})
@@ -84,13 +84,13 @@ def test_sensitivities_halved_are_caught(name, monkeypatch):
 
 @pytest.mark.parametrize("name", CHOOSE)
 def test_a_choice_that_is_not_charged_is_caught(name, monkeypatch):
-    charge = Payment.charge
+    charge = Account.charge
 
     def forgetful(self, entry, charged, fresh=True):
         if entry.kind != "select" and "dependen" not in entry.label:
             charge(self, entry, charged, fresh)
 
-    monkeypatch.setattr(Payment, "charge", forgetful)
+    monkeypatch.setattr(Account, "charge", forgetful)
     assert caught(name)
 
 

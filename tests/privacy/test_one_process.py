@@ -23,7 +23,7 @@ NAMES = [
     "Journal",
     "DatasetLedger",
     "LedgerRun",
-    "Payment",
+    "Account",
 ]
 SAME = pg.transforms.merge(DATA.domain, ("a", "b"), "ab")
 
@@ -38,8 +38,8 @@ def made(folder):
         "Ledger": Ledger(Rho(1.0)),
         "Journal": Journal(folder / "other", {}, bytes.hex),
         "DatasetLedger": book,
-        "LedgerRun": curator._run,
-        "Payment": curator._payment,
+        "LedgerRun": curator._account.run,
+        "Account": curator._account,
     }
 
 
@@ -124,9 +124,9 @@ def test_a_fork_spends_nothing(tmp_path):
         "values": lambda: curator.measure_values(lambda data: [0.0], 1, 1.0, Rho(0.25), label="x"),
         "recoded": lambda: curator.through(SAME).measure("ab", Rho(0.25)),
         "ledger": lambda: curator.ledger.charge(Entry("x", "charge", Rho(0.25))),
-        "journal": lambda: curator._journal.append("x", "y", None),
-        "dataset": lambda: book.charge(curator._run.name, Charge("x", "charge", Rho(0.25))),
-        "run": lambda: curator._run.charge(Entry("x", "charge", Rho(0.25))),
+        "journal": lambda: curator._account.journal.append("x", "y", None),
+        "dataset": lambda: book.charge(curator._account.run.name, Charge("x", "charge", Rho(0.25))),
+        "run": lambda: curator._account.run.charge(Entry("x", "charge", Rho(0.25))),
     }
     assert {name: in_a_fork(task) for name, task in requests.items()} == dict.fromkeys(requests, ProcessError.__name__)
     assert in_a_fork(curator.close) == "done"

@@ -276,7 +276,9 @@ def test_an_interruption_while_a_line_is_written_leaves_a_file_that_goes_on(tmp_
             patch.setattr(os, operation, interrupted)
             with contextlib.suppress(KeyboardInterrupt):
                 curator.measure("b", Rho(0.125))
-        second = curator.measure("b", Rho(0.125)) if curator._journal._position == 1 else curator.measurements[-1]
+        second = (
+            curator.measure("b", Rho(0.125)) if curator._account.journal._position == 1 else curator.measurements[-1]
+        )
         curator.measure("c", Rho(0.125))
         curator.close()
         again = Curator(DATA, Rho(1.0), journal=folder / "run", ledger=folder / "l")

@@ -9,7 +9,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError, ScoreError, ShapeError
 from pgmest.privacy import ApproxDP, Epsilon, Rho
-from pgmest.privacy.accesses import Choice
+from pgmest.privacy.choices import Choice
 from pgmest.privacy.noise import OpenDP, Simulation
 from pgmest.privacy.selection import STEPS, noise_scale, selection_epsilon
 
@@ -19,8 +19,7 @@ DATA = pg.Dataset.from_codes([[0]], {"a": 2})  # which the scores do not depend 
 
 
 def access(scores, candidates, sensitivity, spend):
-    scale = noise_scale(spend, False)
-    return Choice(lambda data: scores, candidates, sensitivity, scale, not isinstance(spend, Rho))
+    return Choice("a choice", spend, lambda data: scores, range(candidates), sensitivity)
 
 
 def choose(scores, candidates, sensitivity, spend, backend, request):

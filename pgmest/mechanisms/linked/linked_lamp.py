@@ -28,13 +28,11 @@ from pgmest.mechanisms.linked.zeros import family_zeros
 from pgmest.mechanisms.notices import warn_of_ended_run
 from pgmest.mechanisms.result import OwnerOnly
 from pgmest.mechanisms.run_arguments import check_run, generators
+from pgmest.privacy.account import Account
 from pgmest.privacy.budgets import DEFAULT_DELTA, ApproxDP
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from pgmest.privacy.journal import Journal
-from pgmest.privacy.ledger import amounts
-from pgmest.privacy.ledger_runs import LedgerRun
+from pgmest.privacy.ledger import Ledger
 from pgmest.privacy.linked_unit import LinkedUnit
-from pgmest.privacy.payment import begin_run, check_secure, end_run
 from pgmest.privacy.relations import Relation
 
 
@@ -126,13 +124,12 @@ class LinkedLAMP:
         whole, linked = linked, without_constants(linked)
         _check(linked)
         check_run(Dataset.from_codes([], {}), seed, progress, checkpoint, time_limit)
-        check_secure(ledger, self.backend)
         started, results = time.perf_counter(), {}
         _, choices = generators(seed)
-        journal, run = self._begun(linked, checkpoint, ledger)
+        account = self._opened(linked, checkpoint, ledger)
+        journal = account.journal
         try:
-            if journal is not None:
-                warn_of_ended_run(checkpoint, journal.ended)
+            warn_of_ended_run(checkpoint, account.ended)
             for child in children:
                 data = linked
                 for above in linked.path(child)[1:-1] if unit.is_root else ():
@@ -144,14 +141,12 @@ class LinkedLAMP:
                     progress=progress,
                     checkpoint=None if journal is None else journal.about(child),
                     time_limit=None if time_limit is None else time_limit / len(children),
-                    ledger=run,
+                    ledger=account.run,
                 )
-            if journal is not None and not any(
-                one.interrupted or "time_limit" in one.details for one in results.values()
-            ):
-                journal.end()
+            if not any(one.interrupted or "time_limit" in one.details for one in results.values()):
+                account.end()
         finally:
-            end_run(journal, run)
+            account.close()
         families: dict[str, Families] = {child: result.model.families for child, result in results.items()}
         details = {child: result.details for child, result in results.items()}
         model = with_constants(put_together(families, linked, choices), whole)
@@ -163,22 +158,20 @@ class LinkedLAMP:
         """The stated budget as (epsilon, delta)-DP; None if it was stated as rho."""
         return None if self.epsilon is None else ApproxDP(self.epsilon, self.delta or 0.0)
 
-    def _begun(
+    def _opened(
         self, linked: LinkedDataset, checkpoint: str | Path | None, ledger: str | Path | DatasetLedger | None
-    ) -> tuple[Journal | None, LedgerRun | None]:
-        """Return the journal of the run, and its account on the ledger of the dataset, where all of it is reserved."""
-        mechanism, journal = self._budgeted(), None
+    ) -> Account:
+        """Return the account of the run, all of whose budget is reserved on the ledger of the dataset."""
+        mechanism = self._budgeted()
         budget = (mechanism if len(linked.order) == 2 else mechanism.with_share(1)).budget()
         relation = Relation(_unit_of(linked).neighbors(1), linked.unit)
-        if checkpoint is not None:
-            tables = [
-                [name, table.parent, table.at_most and int(table.at_most), list(table.domain.items())]
-                for name, table in linked.tables.items()
-            ]
-            header = {"budget": amounts(budget), "neighbors": repr(relation.neighbors), "unit": relation.unit}
-            header |= {"backend": self.backend, "domain": tables}
-            journal = Journal(checkpoint, header, partial(linked_fingerprint, linked))
-        return journal, begin_run(journal, ledger, budget, relation, type(self).__name__)
+        tables = [
+            [name, table.parent, table.at_most and int(table.at_most), list(table.domain.items())]
+            for name, table in linked.tables.items()
+        ]
+        header, fingerprint = {"domain": tables}, partial(linked_fingerprint, linked)
+        run = relation, self.backend, header, fingerprint, type(self).__name__
+        return Account(Ledger(budget), checkpoint, ledger, *run)
 
     def _budgeted(self, **more: Any) -> Any:
         from pgmest.mechanisms.lamp.lamp import LAMP

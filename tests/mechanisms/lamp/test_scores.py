@@ -12,8 +12,8 @@ import pgmest as pg
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.scorer import noisy_distances, score_sensitivity, scores_stddev
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
+from pgmest.privacy.account import Account
 from pgmest.privacy.grouped_distances import GroupedDistance
-from pgmest.privacy.payment import Payment
 from pgmest.privacy.transcript import Witness
 from pgmest.tables.groups import summed
 from tests.mechanisms.auditing import DATA
@@ -90,13 +90,13 @@ def test_scores_that_are_not_charged_are_caught(charged, public, workload, monke
     domain = pg.Domain({"a": 30, "b": 30, "c": 30})
     data = pg.Dataset.from_codes(np.array([[0, 0, 0]] * 40 + [[29, 29, 29]] * 40), domain)
     neighbor = pg.Dataset.from_codes(np.vstack([data.codes, (29, 0, 29)]), domain)
-    charge = Payment.charge
+    charge = Account.charge
 
     def forgetful(self, entry, done, fresh=True):
         if charged or "dependence" not in entry.label:
             charge(self, entry, done, fresh)
 
-    monkeypatch.setattr(Payment, "charge", forgetful)
+    monkeypatch.setattr(Account, "charge", forgetful)
     mechanism = pg.mechanisms.LAMP(rho=0.5, backend="simulation", records=100, prior=data if public else None)
     witness = Witness(data, neighbor, mechanism.budget(), neighbors=mechanism.neighbors, backend="simulation", seed=0)
     mechanism.run(witness, workload, np.random.default_rng(0))
