@@ -7,7 +7,7 @@ on the safe side.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -221,12 +221,7 @@ class Rho(Budget):
         check_delta(delta)
         if not _is_number(epsilon) or not 0 < epsilon < math.inf:
             raise ArgumentError.of("epsilon", epsilon, "a positive number")
-        low, high = 0.0, epsilon + 1.0
-        while cls(high).to_approx(delta).epsilon <= epsilon:
-            low, high = high, 2 * high
-        while (middle := (low + high) / 2) not in (low, high):
-            low, high = (middle, high) if cls(middle).to_approx(delta).epsilon <= epsilon else (low, middle)
-        return cls(low)
+        return cls(largest(lambda rho: cls(rho).to_approx(delta).epsilon <= epsilon, epsilon + 1.0))
 
     def to_approx(self, delta: float) -> ApproxDP:
         """Return the smallest epsilon that rho-zCDP implies by the bound of optimal order, rounded up.
@@ -336,3 +331,18 @@ def check_delta(delta: float) -> None:
     """Raise ArgumentError if a delta is not a number between 0 and 1."""
     if not _is_number(delta) or not 0 < delta < 1:
         raise ArgumentError.of("delta", delta, "a number between 0 and 1, well below 1 / records, such as 1e-9")
+
+
+def largest(fits: Callable[[float], bool], high: float = 1.0) -> float:
+    """Return the largest positive number that fits, up to rounding, if all smaller ones fit, too.
+
+    Args:
+        fits: a function that returns whether a number fits.
+        high: the number to begin with.
+    """
+    low = 0.0
+    while fits(high):
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,7 @@ class Candidates(Sequence[Candidate]):
     def __init__(self, candidates: Iterable[Candidate]):
         self._all = tuple(candidates)
 
-    @overload
-    def __getitem__(self, place: int) -> Candidate: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Candidate]: ...
-    def __getitem__(self, place: int | slice) -> Candidate | Sequence[Candidate]:
+    def __getitem__(self, place: Any) -> Any:
         return self._all[place]
 
     def __len__(self) -> int:
@@ -54,11 +50,7 @@ class Subset(Sequence[Candidate]):
         self.of: Candidates[Candidate] = of
         self.places: np.ndarray = places
 
-    @overload
-    def __getitem__(self, place: int) -> Candidate: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Candidate]: ...
-    def __getitem__(self, place: int | slice) -> Candidate | Sequence[Candidate]:
+    def __getitem__(self, place: Any) -> Any:
         return Subset(self.of, self.places[place]) if isinstance(place, slice) else self.of[int(self.places[place])]
 
     def __len__(self) -> int:

@@ -7,11 +7,11 @@ basic, advanced (Dwork, Rothblum, Vadhan 2010) or zero-concentrated composition.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pgmest.errors import ArgumentError
-from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho, largest
 from pgmest.privacy.gaussian import analytic_gaussian
 
 
@@ -52,9 +52,9 @@ def noise_choices(k: int, epsilon: float, delta: float) -> list[NoiseChoice]:
         return [pure]
     rho = Rho.of(epsilon, delta)
     each = (rho / k).rho
-    by_zcdp = _largest(lambda one: Epsilon(one).to_rho().rho <= each)
-    by_advanced = _largest(lambda one: advanced_composition(one, k, delta) <= epsilon)
-    gaussian_advanced = _largest(lambda one: advanced_composition(one, k, delta / 2) <= epsilon)
+    by_zcdp = largest(lambda one: Epsilon(one).to_rho().rho <= each)
+    by_advanced = largest(lambda one: advanced_composition(one, k, delta) <= epsilon)
+    gaussian_advanced = largest(lambda one: advanced_composition(one, k, delta / 2) <= epsilon)
     return [
         pure,
         NoiseChoice(k, "laplace", "advanced", math.sqrt(2) / by_advanced),
@@ -94,13 +94,3 @@ def noise_table(ks: Iterable[int], epsilon: float, delta: float) -> str:
 def advanced_composition(epsilon: float, k: int, delta: float) -> float:
     """Return the epsilon of k epsilon-DP mechanisms for an additional delta (Dwork, Rothblum, Vadhan 2010, III.3)."""
     return epsilon * math.sqrt(2 * k * math.log(1 / delta)) + k * epsilon * math.expm1(min(epsilon, 700.0))
-
-
-def _largest(fits: Callable[[float], bool]) -> float:
-    """Return the largest positive number that fits, up to rounding, if all smaller ones fit, too."""
-    low, high = 0.0, 1.0
-    while fits(high):
-        low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

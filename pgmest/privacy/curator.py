@@ -149,28 +149,25 @@ class Curator(Records):
             raise ArgumentError.of("queries", asked, f"one for each of the {len(wanted)} cliques")
         if shares is not None and (len(shares) != len(wanted) or not all(share > 0 for share in shares)):
             raise ArgumentError.of("weights", weights, f"a positive number for each of the {len(wanted)} cliques")
-        if not wanted:
-            return []
         questions = [self._question(clique, query) for clique, query in zip(wanted, asked, strict=True)]
-        found = {place: self.exactly(question.unanswered) for place, question in enumerate(questions)}
-        asking = [place for place in found if found[place] is None]
-        labels = [name_of(wanted[place]) for place in asking]
-        ahead = CountedAhead(self.domain, [questions[place].unanswered.clique for place in asking])
-        if not asking:
-            return [one for one in found.values() if one is not None]
-        with self.ledger.held():
-            whole = self._affordable(spend, f"measuring {len(asking)} cliques")
-            parts = whole.split(len(asking) if shares is None else [shares[place] for place in asking])
-            made = [
-                Measurement(label, part, questions[asked_place], self.neighbors, ahead.table(place))
-                for place, (asked_place, part, label) in enumerate(zip(asking, parts, labels, strict=True))
-            ]
-            entries = [request.entry(self._backend) for request in made]
-            try:
-                found |= dict(zip(asking, map(self._measured, made, entries), strict=True))
-            finally:
-                ahead.forget()  # an early end leaves counted tables that were not charged
-        return [one for one in found.values() if one is not None]
+        found = [self.exactly(question.unanswered) for question in questions]
+        asking = [place for place, exact in enumerate(found) if exact is None]
+        if asking:
+            ahead = CountedAhead(self.domain, [questions[place].unanswered.clique for place in asking])
+            with self.ledger.held():
+                whole = self._affordable(spend, f"measuring {len(asking)} cliques")
+                parts = whole.split(len(asking) if shares is None else [shares[place] for place in asking])
+                made = [
+                    Measurement(name_of(wanted[place]), part, questions[place], self.neighbors, ahead.table(number))
+                    for number, (place, part) in enumerate(zip(asking, parts, strict=True))
+                ]
+                entries = [request.entry(self._backend) for request in made]
+                try:
+                    for place, request, entry in zip(asking, made, entries, strict=True):
+                        found[place] = self._measured(request, entry)
+                finally:
+                    ahead.forget()  # an early end leaves counted tables that were not charged
+        return [one for one in found if one is not None]
 
     def measure_values(
         self, values: Callable[[Dataset], Any], count: int, sensitivity: float, spend: Budget, *, label: str

@@ -26,7 +26,7 @@ from typing import Any
 
 from pgmest.errors import ArgumentError, BudgetExceeded, LedgerError, plural
 from pgmest.privacy.budgets import DEFAULT_DELTA, GDP, Budget, Rho, rounded_down
-from pgmest.privacy.ledger import amounts, budget_of
+from pgmest.privacy.ledger import Statement, amounts, budget_of, exceed, sums
 from pgmest.privacy.ledger_runs import (
     RUN_COLUMNS,
     Charge,
@@ -229,8 +229,8 @@ class DatasetLedger(OneProcess):
         """
         own = Relation(relation) if isinstance(relation, Neighbors) else relation
         own.check_on(self.relation, self.path)
-        delta, name = Fraction(threshold_delta), secrets.token_hex(16) if run is None else run
-        wanted = in_amounts(budget, delta, self.budget, f"the budget of {label}")
+        wanted = in_amounts(budget, threshold_delta, self.budget, f"the budget of {label}")
+        name = secrets.token_hex(16) if run is None else run
         with self._locked():
             known = self._account(name)
             if known is None:
@@ -239,9 +239,9 @@ class DatasetLedger(OneProcess):
                 extra = {"delta": float(threshold_delta)} if threshold_delta else {}
                 begun = {"run": name, "label": label, "budget": amounts(budget), "relation": own.to_json(), **extra}
                 self._reserve(begun, label, wanted, self._left())
-            elif (known.budget, known.delta, known.relation) != (budget, delta, own):
+            elif (known.budget, known.delta, known.relation) != (budget, threshold_delta, own):
                 raise LedgerError(
-                    f"{self.path}: run {name[:8]} has {known.budget} and a delta of {float(known.delta):g} for "
+                    f"{self.path}: run {name[:8]} has {known.budget} and a delta of {known.delta:g} for "
                     f"thresholds and protects {known.relation}, not {budget}, {threshold_delta:g} and {own}."
                 )
         return LedgerRun(self, name)
@@ -353,23 +353,17 @@ class DatasetLedger(OneProcess):
 
     def _write(self, account: RunAccount, charge: Charge) -> None:
         """Append a charge that the budget of its run covers."""
-        spent = _sums([charge.exact, *(one.exact for one in account.charges)])
-        *over, over_delta = _exceeds(spent, (*account.budget.exact, account.delta))
-        if any(over):
-            raise BudgetExceeded.of(charge.label, charge.cost, account.budget, account.budget)
-        if over_delta:
-            delta = f"a delta of {charge.delta:g}", f"{float(account.delta):g}", "its thresholds"
-            raise BudgetExceeded.of(charge.label, *delta)
+        Statement(account.budget, account.charges, account.delta).check(charge)
         if not account.open:  # the run has ended: reserve its budget again
-            left = [rest + spent for rest, spent in zip(self._left(), account.takes, strict=True)]
-            self._reserve({"run": account.name, "again": True}, account.label, account.exactly_reserved, left)
+            left, again = sums([self._left(), account.takes]), {"run": account.name, "again": True}
+            self._reserve(again, account.label, account.exactly_reserved, left)
         self._file.append({"event": "charge", "run": account.name, **charge.to_json()})
 
     def _reserve(
         self, record: dict[str, Any], label: str, wanted: Sequence[Fraction], left: Sequence[Fraction]
     ) -> None:
         """Reserve the whole budget of a run, of what is left for it; amounts are in the ledger's type."""
-        *over, over_delta = _exceeds(wanted, left)
+        *over, over_delta = exceed(wanted, left)
         run = f"{label}, a run on {self.path}"
         if any(over):
             raise BudgetExceeded.of(run, self.budget.above(wanted[:-1]), self.remaining, self.budget)
@@ -391,18 +385,10 @@ class DatasetLedger(OneProcess):
         return (*self.budget.exact, Fraction(self.threshold_delta))
 
     def _taken(self) -> list[Fraction]:
-        return _sums([[Fraction(0)] * len(self._whole), *(run.takes for run in self.runs)])
+        return sums([[Fraction(0)] * len(self._whole), *(run.takes for run in self.runs)])
 
     def _left(self) -> list[Fraction]:
         return [whole - taken for whole, taken in zip(self._whole, self._taken(), strict=True)]
-
-
-def _sums(rows: Iterable[Sequence[Fraction]]) -> list[Fraction]:
-    return [sum(column, Fraction(0)) for column in zip(*rows, strict=True)]
-
-
-def _exceeds(wanted: Iterable[Fraction], most: Iterable[Fraction]) -> list[bool]:
-    return [amount > limit for amount, limit in zip(wanted, most, strict=True)]
 
 
 def _now() -> str:

@@ -67,6 +67,11 @@ class Entry:
         object.__setattr__(self, "parameters", dict(self.parameters))
 
     @property
+    def exact(self) -> tuple[Fraction, ...]:
+        """The exact amounts of the cost, and the delta."""
+        return (*self.cost.exact, Fraction(self.delta))
+
+    @property
     def clique(self) -> tuple[str, ...]:
         """The attributes of the table that was asked about; () without such a table."""
         return tuple(map(str, self.parameters.get("clique") or ()))
@@ -104,9 +109,11 @@ class Statement:
         self.promise: ApproxDP | None = promise if implied else None
         self.unprotected: tuple[Unprotected, ...] = tuple(unprotected)
         self._entries = list(entries)
-        sums = [sum(amounts) for amounts in zip(*(entry.cost.exact for entry in self._entries), strict=True)]
-        self._exact: list[Fraction] = [Fraction(amount) for amount in sums] or [Fraction(0) for _ in budget.exact]
-        self._exact_delta = sum((Fraction(entry.delta) for entry in self._entries), Fraction(0))
+        self._whole = (
+            *budget.exact,
+            Fraction(self.delta),
+        )  # like all exact amounts, with the delta for thresholds last
+        self._spent = sums([[Fraction(0)] * len(self._whole), *(entry.exact for entry in self._entries)])
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -116,17 +123,17 @@ class Statement:
     @property
     def total(self) -> Budget:
         """The sum of the costs, rounded up; never more than the budget."""
-        return self.budget.above(self._exact)
+        return self.budget.above(self._spent[:-1])
 
     @property
     def remaining(self) -> Budget:
         """The budget less the sum of the costs, rounded down."""
-        return self.budget.below(self._left())
+        return self.budget.below(self._left()[:-1])
 
     @property
     def threshold_delta(self) -> float:
         """The sum of the deltas that were spent on thresholds, rounded up; never more than `delta`."""
-        return rounded_up(self._exact_delta)
+        return rounded_up(self._spent[-1])
 
     @property
     def insecure(self) -> bool:
@@ -143,7 +150,24 @@ class Statement:
         return left > 0 and budget.to_approx(left).epsilon <= epsilon * (1 + CONVERSION_ROUNDING)
 
     def _left(self) -> list[Fraction]:
-        return [whole - spent for whole, spent in zip(self.budget.exact, self._exact, strict=True)]
+        return [whole - spent for whole, spent in zip(self._whole, self._spent, strict=True)]
+
+    def check(self, entry: Entry) -> None:
+        """Check that a charge can be afforded exactly.
+
+        Raises:
+            BudgetTypeError: if its cost is not of the budget's type.
+            BudgetExceeded: if its cost or its delta is more than what is left.
+        """
+        if type(entry.cost) is not type(self.budget):
+            raise BudgetTypeError.of(f"the cost of {entry.label}", type(self.budget), entry.cost)
+        left = self._left()
+        *over, over_delta = exceed(entry.exact, left)
+        if any(over):
+            raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
+        if over_delta or entry.delta < 0:
+            delta = f"a delta of {entry.delta:g}", f"{rounded_down(left[-1]):g}", f"{self.delta:g} for thresholds"
+            raise BudgetExceeded.of(entry.label, *delta)
 
     def to_json(self) -> dict[str, Any]:
         """Return the ledger as JSON values: the budget, its type, and the entries."""
@@ -258,12 +282,6 @@ class Ledger(Statement, OneProcess):
         with self._lock:
             yield
 
-    @property
-    def left(self) -> list[Fraction]:
-        """The exact remaining amounts of the budget."""
-        with self.held():
-            return self._left()
-
     def statement(self) -> Statement:
         """Return a copy of the ledger as it is now."""
         with self.held():
@@ -284,7 +302,7 @@ class Ledger(Statement, OneProcess):
         if not cost:
             raise ArgumentError.of("spend", cost, "more than nothing")
         with self.held():
-            left = self._left()
+            left = self._left()[:-1]
         cut = [min(amount, rest) for amount, rest in zip(cost.exact, left, strict=True)]
         if any(now < amount * (1 - ROUNDING) for now, amount in zip(cut, cost.exact, strict=True)):
             raise BudgetExceeded.of(label, cost, self.remaining, self.budget)
@@ -296,50 +314,34 @@ class Ledger(Statement, OneProcess):
         Raises:
             ArgumentError: if delta is no number from 0 to 1, or more than is left.
         """
-        left = Fraction(self.delta) - self._exact_delta
-        if 0 <= delta < 1 and left < Fraction(delta) <= left * (1 + ROUNDING):
-            return rounded_down(left)
-        self.check_delta(delta, label)
-        return delta
-
-    def check_delta(self, delta: float, label: str) -> None:
-        """Check that a delta for thresholds is left.
-
-        Raises:
-            ArgumentError: if it is not.
-        """
-        spent = self._exact_delta
-        if not 0 <= delta < 1 or spent + Fraction(delta) > Fraction(self.delta):
-            left = rounded_down(Fraction(self.delta) - spent)
-            raise ArgumentError.of("delta", delta, f"at most {left:g}, which is left for thresholds ({label})")
-
-    def check(self, entry: Entry) -> None:
-        """Check that a charge can be afforded exactly.
-
-        Raises:
-            ArgumentError: if its delta is more than is left.
-            BudgetTypeError, BudgetExceeded: if its cost cannot be afforded.
-            ProcessError: if this is a fork of the ledger's process.
-        """
-        self._check_process()
-        if type(entry.cost) is not type(self.budget):
-            raise BudgetTypeError.of(f"the cost of {entry.label}", type(self.budget), entry.cost)
-        if any(amount > left for amount, left in zip(entry.cost.exact, self.left, strict=True)):
-            raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
-        self.check_delta(entry.delta, entry.label)
+        left = self._left()[-1]
+        if not 0 <= delta < 1 or Fraction(delta) > left * (1 + ROUNDING):
+            raise ArgumentError.of(
+                "delta", delta, f"at most {rounded_down(left):g}, which is left for thresholds ({label})"
+            )
+        return min(delta, rounded_down(left))
 
     def charge(self, entry: Entry) -> None:
         """Append an entry.
 
         Raises:
-            as `check`; nothing was charged.
+            BudgetTypeError, BudgetExceeded: if it cannot be afforded exactly; nothing was charged.
+            ProcessError: if this is a fork of the ledger's process.
         """
-        self._check_process()
         with self.held():
             self.check(entry)
-            self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]
-            self._exact_delta += Fraction(entry.delta)
+            self._spent = sums([self._spent, entry.exact])
             self._entries.append(entry)
+
+
+def sums(rows: Iterable[Iterable[Fraction]]) -> list[Fraction]:
+    """Return the exact sum of each column."""
+    return [sum(column, Fraction(0)) for column in zip(*rows, strict=True)]
+
+
+def exceed(wanted: Iterable[Fraction], most: Iterable[Fraction]) -> list[bool]:
+    """Return whether each amount is more than there is."""
+    return [amount > limit for amount, limit in zip(wanted, most, strict=True)]
 
 
 def amounts(budget: Budget) -> dict[str, Any]:

@@ -34,29 +34,16 @@ RUN_COLUMNS = ("began", "run", "mechanism", "protects", "promises", "takes", "re
 
 
 @dataclass(frozen=True)
-class Charge:
-    """One charge of a run.
+class Charge(Entry):
+    """One charge of a run, in the budget type of the run.
 
     Attributes:
-        label: the name of the request.
-        kind: the kind of request, as in `Entry.kind`.
-        cost: the cost, in the budget type of the run.
-        delta: the delta for thresholds that was charged besides.
         number: the number of the request in the journal of the run, from 1; None without a journal.
         answer: the digest of the journal's line with the answer; None until that line is on disk.
     """
 
-    label: str
-    kind: str
-    cost: Budget
-    delta: float = 0.0
     number: int | None = None
     answer: str | None = None
-
-    @property
-    def exact(self) -> tuple[Fraction, ...]:
-        """The amounts of the cost, and the delta."""
-        return (*self.cost.exact, Fraction(self.delta))
 
     def covers(self, other: Charge) -> bool:
         """Return whether this unanswered charge is for the request that `other` is about to be charged for."""
@@ -71,8 +58,8 @@ class Charge:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Charge:
         """Return the charge that a line of the ledger describes."""
-        cost, delta = budget_of(line["cost"]), float(line.get("delta", 0.0))
-        return cls(line["label"], line["kind"], cost, delta, line.get("number"), line.get("answer"))
+        more = {name: line[name] for name in ("delta", "number", "answer") if name in line}
+        return cls(line["label"], line["kind"], budget_of(line["cost"]), **more)
 
 
 @dataclass(frozen=True)
@@ -95,7 +82,7 @@ class RunAccount:
     name: str
     label: str
     budget: Budget
-    delta: Fraction
+    delta: float
     relation: Relation
     began: str
     open: bool
@@ -108,9 +95,9 @@ class RunAccount:
     def of(cls, about: Sequence[Mapping[str, Any]], total: Budget) -> RunAccount:
         """Return the account that the lines about a run describe, on a ledger with this total."""
         begun, charges = about[0], _charges(about)
-        budget, delta, label = budget_of(begun["budget"]), Fraction(begun.get("delta", 0)), begun["label"]
+        budget, delta, label = budget_of(begun["budget"]), float(begun.get("delta", 0.0)), begun["label"]
         reserved = in_amounts(budget, delta, total, label)
-        costs = [in_amounts(charge.cost, Fraction(charge.delta), total, charge.label) for charge in charges]
+        costs = [in_amounts(charge.cost, charge.delta, total, charge.label) for charge in charges]
         return cls(
             begun["run"],
             label,
@@ -163,13 +150,13 @@ class RunAccount:
         return self.began, self.name[:8], self.label, str(self.relation), *costs, state
 
 
-def in_amounts(budget: Budget, delta: Fraction, total: Budget, label: str) -> tuple[Fraction, ...]:
+def in_amounts(budget: Budget, delta: float, total: Budget, label: str) -> tuple[Fraction, ...]:
     """Return the exact amounts of a budget in the type of a ledger's total, and the delta for thresholds.
 
     Raises:
         BudgetTypeError: if it cannot be stated in that type.
     """
-    return (*converted(budget, total, label).exact, delta)
+    return (*converted(budget, total, label).exact, Fraction(delta))
 
 
 def accounts(lines: Iterable[Mapping[str, Any]], total: Budget) -> list[RunAccount]:
@@ -228,7 +215,8 @@ class LedgerRun(OneProcess):
         Raises:
             as `DatasetLedger.charge`.
         """
-        self.ledger.charge(self.name, Charge(entry.label, entry.kind, entry.cost, entry.delta, number, answer))
+        charge = Charge(entry.label, entry.kind, entry.cost, delta=entry.delta, number=number, answer=answer)
+        self.ledger.charge(self.name, charge)
 
     def end(self) -> None:
         """Give back what was not spent."""

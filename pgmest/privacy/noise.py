@@ -93,20 +93,20 @@ def noise_for(spend: Budget, neighbors: Neighbors, query: Any = None, step: floa
 
 def _calibrated(spend: Budget, neighbors: Neighbors, query: Any, step: Fraction) -> Noise:
     """Return the noise, calibrated in steps and scaled to counts: the sensitivity in steps cannot underflow."""
-    if isinstance(spend, ApproxDP) and not spend.delta:
-        spend = Epsilon(spend.epsilon)
     if not neighbors.exact_l1(query):  # exact: no individual moves the integer matrix
-        kind = "discrete_laplace" if isinstance(spend, Epsilon) else "discrete_gaussian"
+        kind = "discrete_laplace" if is_pure(spend) else "discrete_gaussian"
         return Noise(kind, 0.0, 0.0, float(step), exact=True)
-    if isinstance(spend, Epsilon):
-        steps = rounded_up(neighbors.exact_l1(query) / step)
-        return _in_counts("discrete_laplace", steps / spend.epsilon * (1 + SAFETY), steps, float(step))
-    steps = root_up(neighbors.exact_l2_squared(query) / step**2)
+    return _at_sensitivity(spend, steps_between(neighbors, query, float(step), is_pure(spend)), float(step))
+
+
+def _at_sensitivity(spend: Budget, steps: float, step: float) -> Noise:
+    """Return the noise at a sensitivity in steps, in l1 for a pure budget, else in l2."""
+    if is_pure(spend):
+        return _in_counts("discrete_laplace", steps / spend.epsilon * (1 + SAFETY), steps, step)
     if isinstance(spend, Rho):
-        scale = steps / math.sqrt(2 * spend.rho) * (1 + SAFETY)
-        return _in_counts("discrete_gaussian", scale, steps, float(step))
+        return _in_counts("discrete_gaussian", steps / math.sqrt(2 * spend.rho) * (1 + SAFETY), steps, step)
     assert isinstance(spend, GDP | ApproxDP)
-    return _on_fine_grid(_sigma(spend), steps, float(step))
+    return _on_fine_grid(_sigma(spend), steps, step)
 
 
 def _in_counts(kind: str, scale: float, sensitivity: float, step: float) -> Noise:
@@ -145,13 +145,11 @@ def values_noise(spend: Budget, count: int, sensitivity: float, together: bool =
     each = math.ceil(Fraction(sensitivity) / Fraction(step)) + (0 if together else 2)
     if is_pure(spend):
         apart = float(each + 2 * count if together else count * each)
-        return _in_counts("discrete_laplace", apart / spend.epsilon * (1 + SAFETY), apart, step), apart
-    rounding = root_up(Fraction(4 * count))
-    apart = rounded_up(Fraction(each) + Fraction(rounding)) if together else root_up(Fraction(count * each**2))
-    if isinstance(spend, Rho):
-        return _in_counts("discrete_gaussian", apart / math.sqrt(2 * spend.rho) * (1 + SAFETY), apart, step), apart
-    assert isinstance(spend, GDP | ApproxDP)
-    noise = _on_fine_grid(_sigma(spend), apart, step)
+    elif together:
+        apart = rounded_up(each + Fraction(root_up(Fraction(4 * count))))
+    else:
+        apart = root_up(Fraction(count * each**2))
+    noise = _at_sensitivity(spend, apart, step)
     return noise, apart * (step / noise.step)
 
 
@@ -166,12 +164,11 @@ def most_of(noise: Noise, cost: Budget) -> Fraction:
     return cost.exact[0] / (2 if isinstance(cost, GDP) else 1)
 
 
-def steps_between(noise: Noise, neighbors: Neighbors, query: Any = None) -> float:
-    """Return the largest distance of the answers of neighbors to a query, in steps of the noise, rounded up."""
-    step = Fraction(noise.step)
-    if noise.pure:
-        return rounded_up(neighbors.exact_l1(query) / step)
-    return root_up(neighbors.exact_l2_squared(query) / step**2)
+def steps_between(neighbors: Neighbors, query: Any, step: float, pure: bool) -> float:
+    """Return the largest distance of the answers of neighbors to a query, in steps, rounded up: in l1 if pure."""
+    if pure:
+        return rounded_up(neighbors.exact_l1(query) / Fraction(step))
+    return root_up(neighbors.exact_l2_squared(query) / Fraction(step) ** 2)
 
 
 def _sigma(spend: GDP | ApproxDP) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
+from pgmest.privacy.budgets import largest
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,8 @@ def one_run_epsilon(correct: int, guesses: int, canaries: int, delta: float = 0.
     >>> round(one_run_epsilon(90, 100, 100), 2), one_run_epsilon(50, 100, 100)
     (1.44, 0.0)
     """
-    low, high = 0.0, 1.0
-    if one_run_p_value(correct, guesses, canaries, 0.0, delta) > 1 - confidence:
-        return 0.0
-    while high < 64 and one_run_p_value(correct, guesses, canaries, high, delta) <= 1 - confidence:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        refuted = one_run_p_value(correct, guesses, canaries, middle, delta) <= 1 - confidence
-        low, high = (middle, high) if refuted else (low, middle)
-    return low
+    level = 1 - confidence
+    return largest(lambda one: one < 64 and one_run_p_value(correct, guesses, canaries, one, delta) <= level)
 
 
 def one_run_p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:

@@ -230,7 +230,7 @@ class Measurement(Numbers):
     @property
     def apart(self) -> float:
         """The sensitivity of the answers in steps, computed once more."""
-        return steps_between(self.noise, self.neighbors, self.question.unanswered.query)
+        return steps_between(self.neighbors, self.question.unanswered.query, self.noise.step, self.noise.pure)
 
     @cached_property
     def asked(self) -> LinearMeasurement:
@@ -336,7 +336,7 @@ class Labels(Noisy):
     @property
     def apart(self) -> float:
         """The sensitivity of the counts, computed once more."""
-        return steps_between(self.noise, self.neighbors)
+        return steps_between(self.neighbors, None, self.noise.step, self.noise.pure)
 
     @cached_property
     def least(self) -> int:
