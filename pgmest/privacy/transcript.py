@@ -52,7 +52,7 @@ class Witness(Curator):
     """A curator of `data` that also knows a neighbor. Its answers are not private; use it with artificial tables.
 
     >>> from pgmest.privacy import Rho
-    >>> one, two = (Dataset.from_codes([[0]] * records, {"sex": 2}) for records in (9, 10))
+    >>> one, two = (Dataset.from_codes([[0] * records], {"sex": 2}) for records in (9, 10))
     >>> witness = Witness(one, two, Rho(0.5), backend="simulation", seed=0)
     >>> answer = witness.measure("sex", Rho(0.5))
     >>> round(witness.answers[0].loss, 6), witness.excessive
