@@ -392,5 +392,5 @@ def _head(lines: list[dict[str, Any]]) -> str:
     return lines[-1]["check"] if lines else ""
 
 
-def _reason(problem: Exception) -> object:
-    return getattr(problem, "strerror", None) or problem
+def _reason(problem: Exception) -> str:
+    return str(getattr(problem, "strerror", None) or problem).rstrip(".")

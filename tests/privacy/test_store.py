@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import BudgetExceeded, JournalError
-from pgmest.privacy import Curator, Rho, locks
+from pgmest.errors import BudgetExceeded, FileFormatError, JournalError
+from pgmest.privacy import Curator, Rho, locks, store
 from pgmest.privacy.journal import Journal
 from pgmest.privacy.store import Kind, Store, adopt_file, sync_folder
 
@@ -120,6 +120,21 @@ def test_what_the_head_file_lags_behind_is_kept(tmp_path):
     with (tmp_path / "run").open("ab") as file:
         file.write(b'{"label": "request 2", "dig')  # never handed out
     assert ask(tmp_path / "run", 3)[0] == 1
+
+
+def test_a_head_that_cannot_be_written_pays_for_nothing_and_names_the_file_once(tmp_path, monkeypatch):
+    ask(tmp_path / "run", 1)
+    before = (tmp_path / "run").read_bytes()
+
+    def full(path, content):
+        raise FileFormatError.of(path, "cannot be written: No space left on device.", "Check the free space.")
+
+    monkeypatch.setattr(store, "write_atomically", full)
+    with pytest.raises(JournalError, match=r"Check the free space\. No answer was handed out"):
+        ask(tmp_path / "run", 2)
+    monkeypatch.undo()
+    assert (tmp_path / "run").read_bytes() == before
+    assert ask(tmp_path / "run", 2)[0] == 1
 
 
 class Msvcrt(SimpleNamespace):
