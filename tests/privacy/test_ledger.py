@@ -41,6 +41,18 @@ def test_a_refusal_changes_nothing_and_says_what_is_left():
     assert ledger.remaining == ApproxDP(0.5, 0.0)
 
 
+@pytest.mark.parametrize("delta", [2e-6, -1e-9])
+def test_a_delta_that_is_not_left_is_refused_like_a_cost(delta):
+    ledger = Ledger(Rho(1.0), 1e-6)
+    with pytest.raises(BudgetExceeded, match="first would cost a delta of"):
+        ledger.charge(Entry("first", "measure", Rho(0.5), delta=delta))
+    assert (len(ledger), ledger.remaining, ledger.threshold_delta) == (0, Rho(1.0), 0.0)
+    ledger.charge(Entry("first", "measure", Rho(0.5), delta=1e-6))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(Entry("second", "measure", Rho(0.25), delta=1e-12))
+    assert (len(ledger), ledger.remaining, ledger.threshold_delta) == (1, Rho(0.5), 1e-6)
+
+
 def test_costs_that_cannot_be():
     ledger = Ledger(Rho(1.0))
     with pytest.raises(BudgetTypeError, match="the cost of x is Epsilon"):
