@@ -143,7 +143,9 @@ class LinkedLAMP:
                     time_limit=None if time_limit is None else time_limit / len(children),
                     ledger=account.run,
                 )
-            if not any(one.interrupted or "time_limit" in one.details for one in results.values()):
+            if journal is not None and not any(
+                one.interrupted or "time_limit" in one.details for one in results.values()
+            ):
                 account.end()
         finally:
             account.close()
