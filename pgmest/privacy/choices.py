@@ -1,12 +1,13 @@
-"""Requests to a curator that choose among candidates (`pgmest.privacy.requests`)."""
+"""Requests to a curator that choose: a candidate, records of a distribution, or labels (`pgmest.privacy.requests`)."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.privacy import exponential, selection
 from pgmest.privacy.bounded_range import MARGIN, choice_mu
-from pgmest.privacy.budgets import GDP, Rho
-from pgmest.privacy.noise import Backend
-from pgmest.privacy.requests import Function, Price, Request
+from pgmest.privacy.budgets import GDP, Epsilon, Rho
+from pgmest.privacy.neighbors import Neighbors
+from pgmest.privacy.noise import Backend, Noise, noise_for, steps_between
+from pgmest.privacy.requests import Function, Noisy, Price, Request
+from pgmest.privacy.thresholds import log_tail, threshold
 
 
 class Choosing(Request):
@@ -141,3 +144,67 @@ class Draws(Choosing):
 
     def _exact(self, data: Dataset) -> np.ndarray:
         return selection.checked_integers(self.exponents(data), self.candidates)
+
+
+@dataclass(frozen=True)
+class Labels(Noisy):
+    """A request for the labels that nobody listed and whose noisy count is at least a threshold
+    (`pgmest.privacy.thresholds`).
+
+    Attributes:
+        counts: a function of the records that returns the positive count of each label that occurs.
+        neighbors: the neighboring relation, which determines the noise.
+        delta: the delta that is charged besides.
+    """
+
+    counts: Callable[[Dataset], Mapping[str, int]]
+    neighbors: Neighbors
+    delta: float = 0.0
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise on each count, a whole number."""
+        if type(self.cost) not in (Rho, Epsilon):
+            raise ArgumentError.of("spend", self.cost, "Rho or Epsilon: a threshold is for noise on whole counts")
+        return noise_for(self.cost, self.neighbors)
+
+    @property
+    def apart(self) -> float:
+        """The sensitivity of the counts, computed once more."""
+        return steps_between(self.neighbors, None, self.noise.step, self.noise.pure)
+
+    @cached_property
+    def least(self) -> int:
+        """The least noisy count of a label that is released."""
+        return threshold(self.noise, self.neighbors.records, self.delta)
+
+    def public(self) -> dict[str, Any]:
+        """Return the threshold and the delta."""
+        return {"threshold": self.least, "delta": float(self.delta)}
+
+    def answer(self, data: Dataset, backend: Backend, number: int) -> list[str]:
+        """Return the released labels in alphabetical order."""
+        labels, exact = self._counted(data)
+        noisy = backend.add_noise(exact, self.noise, number) if labels else ()
+        return [label for label, count in zip(labels, noisy, strict=True) if count >= self.least]
+
+    def differences(self, data: Dataset, other: Dataset) -> np.ndarray:
+        """Return the differences of the counts of the labels that both have."""
+        one, two = self.counts(data), self.counts(other)
+        return np.array([one[label] - two[label] for label in one.keys() & two.keys()])
+
+    def log_probability(self, answer: Any, data: Dataset) -> float:
+        """Return the log probability; it is that of 0 if a label is released that the records do not have."""
+        labels, exact = self._counted(data)
+        if not set(answer) <= set(labels):
+            return -math.inf
+        above = log_tail(self.noise, self.least - exact)
+        shown = np.array([label in answer for label in labels], dtype=bool)
+        with np.errstate(divide="ignore"):
+            return float(np.where(shown, above, np.log(-np.expm1(above))).sum())
+
+    def _counted(self, data: Dataset) -> tuple[list[str], np.ndarray]:
+        """Return the labels in alphabetical order and their exact counts."""
+        counts = self.counts(data)
+        labels = sorted(counts)
+        return labels, np.array([counts[label] for label in labels], dtype=np.float64)

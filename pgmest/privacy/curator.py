@@ -17,12 +17,12 @@ from pgmest.errors import ArgumentError, JournalError
 from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.candidates import Subset
-from pgmest.privacy.choices import Choice, Draws
+from pgmest.privacy.choices import Choice, Draws, Labels
 from pgmest.privacy.counted_ahead import CountedAhead
 from pgmest.privacy.ledger import Entry
 from pgmest.privacy.noise import cost_of, values_noise
 from pgmest.privacy.records import Records
-from pgmest.privacy.requests import Labels, Measurement, Own, UnitVector, Values
+from pgmest.privacy.requests import Measurement, Own, UnitVector, Values
 from pgmest.privacy.scores import Scores, as_function, public_selection, rehearse
 from pgmest.privacy.unprotected import NUMBER, name_of
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,12 +25,11 @@ from pgmest.errors import ArgumentError, ChargeError, MeasurementError
 from pgmest.measurements.files.query_format import encode_query
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy import selection
-from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho, is_pure
+from pgmest.privacy.budgets import GDP, Budget, is_pure
 from pgmest.privacy.grid import on_grid
 from pgmest.privacy.ledger import Entry
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import Backend, Noise, in_steps, most_of, noise_for, steps_between, values_noise
-from pgmest.privacy.thresholds import log_tail, threshold
 from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
@@ -309,70 +308,6 @@ class UnitVector:
         """
         apart = neighbors.l1_sensitivity() if is_pure(cost) else neighbors.l2_sensitivity()
         return Values(self.label, cost, self.values, self.count, *values_noise(cost, self.count, apart, together=True))
-
-
-@dataclass(frozen=True)
-class Labels(Noisy):
-    """A request for the labels that nobody listed and whose noisy count is at least a threshold
-    (`pgmest.privacy.thresholds`).
-
-    Attributes:
-        counts: a function of the records that returns the positive count of each label that occurs.
-        neighbors: the neighboring relation, which determines the noise.
-        delta: the delta that is charged besides.
-    """
-
-    counts: Callable[[Dataset], Mapping[str, int]]
-    neighbors: Neighbors
-    delta: float = 0.0
-
-    @cached_property
-    def noise(self) -> Noise:
-        """The noise on each count, a whole number."""
-        if type(self.cost) not in (Rho, Epsilon):
-            raise ArgumentError.of("spend", self.cost, "Rho or Epsilon: a threshold is for noise on whole counts")
-        return noise_for(self.cost, self.neighbors)
-
-    @property
-    def apart(self) -> float:
-        """The sensitivity of the counts, computed once more."""
-        return steps_between(self.neighbors, None, self.noise.step, self.noise.pure)
-
-    @cached_property
-    def least(self) -> int:
-        """The least noisy count of a label that is released."""
-        return threshold(self.noise, self.neighbors.records, self.delta)
-
-    def public(self) -> dict[str, Any]:
-        """Return the threshold and the delta."""
-        return {"threshold": self.least, "delta": float(self.delta)}
-
-    def answer(self, data: Dataset, backend: Backend, number: int) -> list[str]:
-        """Return the released labels in alphabetical order."""
-        labels, exact = self._counted(data)
-        noisy = backend.add_noise(exact, self.noise, number) if labels else ()
-        return [label for label, count in zip(labels, noisy, strict=True) if count >= self.least]
-
-    def differences(self, data: Dataset, other: Dataset) -> np.ndarray:
-        """Return the differences of the counts of the labels that both have."""
-        one, two = self.counts(data), self.counts(other)
-        return np.array([one[label] - two[label] for label in one.keys() & two.keys()])
-
-    def log_probability(self, answer: Any, data: Dataset) -> float:
-        """Return the log probability; it is that of 0 if a label is released that the records do not have."""
-        labels, exact = self._counted(data)
-        if not set(answer) <= set(labels):
-            return -math.inf
-        above = log_tail(self.noise, self.least - exact)
-        shown = np.array([label in answer for label in labels], dtype=bool)
-        with np.errstate(divide="ignore"):
-            return float(np.where(shown, above, np.log(-np.expm1(above))).sum())
-
-    def _counted(self, data: Dataset) -> tuple[list[str], np.ndarray]:
-        """Return the labels in alphabetical order and their exact counts."""
-        counts = self.counts(data)
-        labels = sorted(counts)
-        return labels, np.array([counts[label] for label in labels], dtype=np.float64)
 
 
 @dataclass(frozen=True)

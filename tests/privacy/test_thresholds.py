@@ -135,7 +135,7 @@ def test_the_secure_noise_finds_what_is_frequent():
 def test_an_audit_sees_a_threshold_that_is_too_low(broken, monkeypatch):
     """With power: one label of one person, released as soon as it occurs, contradicts the claim by any budget."""
     if broken:
-        monkeypatch.setattr("pgmest.privacy.requests.threshold", lambda noise, records, delta: 1)
+        monkeypatch.setattr("pgmest.privacy.choices.threshold", lambda noise, records, delta: 1)
     data, neighbor = dataset([1] * 40 + [7]), dataset([1] * 40)
 
     def run(curator):
