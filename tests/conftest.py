@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import os
 import re
@@ -92,3 +93,22 @@ def shared_data() -> Callable[[str], Dataset]:
 def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the pictures of reports empty in tests of their texts: drawing takes most of the time."""
     monkeypatch.setattr("pgmest.plots.style.as_image", lambda figure: b"")
+
+
+class HurriedClock(datetime.datetime):
+    """A clock by which a minute passes between two looks."""
+
+    looks = 0
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+        """Return the time, a minute later at each call."""
+        HurriedClock.looks += 1
+        return datetime.datetime.now(tz) + datetime.timedelta(minutes=HurriedClock.looks)
+
+
+@pytest.fixture(autouse=True)
+def hurried_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a minute pass between any two lines of ledgers and checkpoints, so that no test depends on the clock."""
+    for module in ("dataset_ledger", "journal"):
+        monkeypatch.setattr(f"pgmest.privacy.{module}.datetime", HurriedClock)
