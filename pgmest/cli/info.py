@@ -25,7 +25,7 @@ examples:
   pgmest info synthetic/model.npz        (linked tables)
 """
 
-SHOWN = ("promise", "protected", "mechanism", "schema", "made")
+SHOWN = ("promise", "all_runs_so_far", "who_is_protected", "mechanism", "schema", "run", "made")
 """The facts of a model's privacy statement that are shown, if it has them."""
 DRAFT = "A DRAFT: it still has facts from private data, which must be replaced by public knowledge."
 
@@ -54,7 +54,8 @@ def _model(path: str, as_json: bool) -> None:
             {} if privacy.get("private") else {"promise": f"none: NOT PRIVATE ({privacy.get('promise')} was asked for)"}
         )
         facts = {**privacy, **void}
-        show("\n" + "\n".join(f"{name:10} {facts[name]}" for name in SHOWN if facts.get(name) is not None))
+        lines = (f"{name.replace('_', ' '):16}  {facts[name]}" for name in SHOWN if facts.get(name) is not None)
+        show("\n" + "\n".join(lines))
 
 
 def _shown_model(model: Any, as_json: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from pgmest.errors import ArgumentError, LedgerError
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.journal import Journal, digest
-from pgmest.privacy.ledger import Entry, Ledger, amounts
+from pgmest.privacy.ledger import Entry, Ledger, Standing, amounts
 from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.relations import Relation
@@ -66,6 +66,8 @@ class Account(OneProcess):
             self.run: LedgerRun | None = dataset if isinstance(dataset, LedgerRun) else None
             if self.run is None:
                 self._begin(dataset, relation, label)
+            if self.run is not None:
+                ledger.standing = Standing(self.run.name, self.run.ledger.taken())
         except BaseException:
             if journal is not None:
                 journal.close()

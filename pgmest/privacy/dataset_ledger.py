@@ -301,16 +301,20 @@ class DatasetLedger(OneProcess):
     def __str__(self) -> str:
         return self.details(MOST_RUNS)
 
+    def taken(self, delta: float = DEFAULT_DELTA) -> str:
+        """Return what all runs take of the budget, in words, with each epsilon at a delta."""
+        taken, whole = in_terms(self.committed, delta), in_terms(self.budget, delta)
+        at = f", at delta {delta:g}" if isinstance(self.budget, Rho | GDP) else ""
+        return f"{taken} of {whole}{at}, by {plural(len(self.runs), 'run')}"
+
     def details(self, most: int | None = None, delta: float = DEFAULT_DELTA) -> str:
         """Return a text with a line for each run, or for the last `most` runs, and each epsilon at a delta.
 
         A run takes what it reserved while it is open, and what it has spent when it has ended.
         """
         runs = list(self.runs)
-        taken, whole = in_terms(self.committed, delta), in_terms(self.budget, delta)
-        at = f", at delta {delta:g}" if isinstance(self.budget, Rho | GDP) else ""
         lines = [f"Ledger of {self.table}" if self.table else "Ledger", f"protects: {self.relation}"]
-        lines.append(f"taken:    {taken} of {whole}{at}, by {plural(len(runs), 'run')}")
+        lines.append(f"taken:    {self.taken(delta)}")
         lines.append(f"left:     {in_terms(self.remaining, delta, down=True)} for another run")
         if self.threshold_delta:
             lines.append(

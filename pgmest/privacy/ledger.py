@@ -77,6 +77,19 @@ class Entry:
         return tuple(map(str, self.parameters.get("clique") or ()))
 
 
+@dataclass(frozen=True)
+class Standing:
+    """A run among all runs on the ledger of its dataset, as the run began.
+
+    Attributes:
+        run: the name of the run in that ledger.
+        taken: what all runs take of that ledger's budget, this one included, in words.
+    """
+
+    run: str
+    taken: str
+
+
 class Statement:
     """A budget and its charges, in order. Nothing can be charged to a statement.
 
@@ -86,6 +99,7 @@ class Statement:
         delta: the delta that could be spent on thresholds besides (`Entry.delta`).
         promise: the (epsilon, delta) that was requested, to be shown if budget and thresholds imply this promise.
         unprotected: the tables that are published without protection.
+        standing: the run on the ledger of its dataset; None without such a ledger.
 
     Raises:
         ArgumentError: if the budget is zero or no budget.
@@ -98,6 +112,7 @@ class Statement:
         delta: float = 0.0,
         promise: ApproxDP | None = None,
         unprotected: Iterable[Unprotected] = (),
+        standing: Standing | None = None,
     ):
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
@@ -108,6 +123,7 @@ class Statement:
         implied = promise is not None and self.implies(promise.epsilon, promise.delta)
         self.promise: ApproxDP | None = promise if implied else None
         self.unprotected: tuple[Unprotected, ...] = tuple(unprotected)
+        self.standing = standing
         self._entries = list(entries)
         self._whole = (
             *budget.exact,
@@ -177,6 +193,7 @@ class Statement:
             **({} if self.promise is None else {"promise": amounts(self.promise)}),
             **({"threshold_delta": {"most": self.delta, "spent": self.threshold_delta}} if self.delta else {}),
             **({"unprotected": [one.to_json() for one in self.unprotected]} if self.unprotected else {}),
+            **({} if self.standing is None else {"dataset": asdict(self.standing)}),
             "insecure": self.insecure,
             "entries": [
                 {
@@ -285,7 +302,7 @@ class Ledger(Statement, OneProcess):
     def statement(self) -> Statement:
         """Return a copy of the ledger as it is now."""
         with self.held():
-            return Statement(self.budget, self._entries, self.delta, self.promise, self.unprotected)
+            return Statement(self.budget, self._entries, self.delta, self.promise, self.unprotected, self.standing)
 
     def affordable(self, cost: Any, label: str) -> Budget:
         """Return the cost that can be charged: as given, or the remaining budget if only rounding exceeds it.

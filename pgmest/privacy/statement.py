@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pgmest._base.version import __version__
 from pgmest.errors import plural
 from pgmest.privacy.budgets import GDP, ApproxDP, Epsilon, Rho, at_most_text, rounded_up
-from pgmest.privacy.ledger import Statement
+from pgmest.privacy.ledger import Standing, Statement
 from pgmest.privacy.neighbors import Neighbors, Replace
 from pgmest.privacy.unprotected import Unprotected
 
@@ -54,6 +54,7 @@ class PrivacyStatement:
         protected: the unit of linked tables in words, such as a household with its persons; None for a single table.
         limits: the largest numbers of rows that are counted, in words (`rows_counted`); "" without any.
         unprotected: the tables that are published exactly, about which nothing is promised.
+        standing: the run on the ledger of its dataset, and what all runs on it take; None without such a ledger.
     """
 
     mechanism: str
@@ -73,6 +74,7 @@ class PrivacyStatement:
     protected: str | None = None
     limits: str = ""
     unprotected: tuple[Unprotected, ...] = ()
+    standing: Standing | None = None
 
     @classmethod
     def of(
@@ -120,6 +122,7 @@ class PrivacyStatement:
             protected,
             "" if person is None or neighbors is None else limit_of_person(neighbors.records, person),
             ledger.unprotected,
+            ledger.standing,
         )
 
     @property
@@ -206,6 +209,7 @@ class PrivacyStatement:
         """Return the statement as names and values, for a table of two columns."""
         found = [
             ("promise", self.promise if self.private else f"none: NOT PRIVATE ({self.promise} was asked for)"),
+            *(() if self.standing is None else (("all runs so far", self.standing.taken),)),
             ("who is protected", self.unit),
             *(("not protected", str(one)) for one in self.unprotected),
             ("mechanism", self.mechanism),
@@ -214,6 +218,8 @@ class PrivacyStatement:
             found.append(("counts", self.rows_counted))
         if self.schema is not None:
             found.append(("schema", self.schema + (" (a draft)" if self.drafted else "")))
+        if self.standing is not None:
+            found.append(("run", self.standing.run))
         return [*found, ("made", f"{self.made}, pgmest {self.version}")]
 
     def to_json(self) -> dict[str, Any]:
@@ -232,6 +238,8 @@ class PrivacyStatement:
             **({"rows_counted": self.rows_counted} if self.limits else {}),
             **({"unprotected": [one.to_json() for one in self.unprotected]} if self.unprotected else {}),
             "neighbors": "replace" if self.replaced else "add or remove",
+            "who_is_protected": self.unit,
+            **({} if self.standing is None else {"all_runs_so_far": self.standing.taken, "run": self.standing.run}),
             "mechanism": self.mechanism,
             "schema": self.schema,
             "made": self.made,

@@ -20,9 +20,9 @@ from pgmest.errors import DataError, plural
 from pgmest.evaluation.linked_errors import CLASSES, LinkedErrors, linked_errors
 from pgmest.evaluation.reports.levels import levels_section
 from pgmest.evaluation.reports.linked_units import whole_units
-from pgmest.evaluation.reports.margins import likely_margins
+from pgmest.evaluation.reports.margins import TableErrors
 from pgmest.evaluation.reports.page import notice, page, paragraph, picture, pictures, section, table
-from pgmest.evaluation.reports.release import cost, promise
+from pgmest.evaluation.reports.release import cost, promise, schema_text
 from pgmest.evaluation.reports.report import PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC_PAGE
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.plots.style import text_drawn_by_reader
@@ -81,19 +81,22 @@ def linked_report(
         made = possible_rows(schema, result.sample(seed=seed), np.random.default_rng(seed))
     labels = labels_of(schema)
     stated = hasattr(result, "promise") and bool(ledgers_of(result))
-    parts = [*([promise(statement_of(result, schema))] if stated else []), _released(made, schema)]
-    parts += _margins(result, made)
+    errors = _errors_of(result, made)
+    parts = [*([promise(statement_of(result, schema), errors)] if stated else []), _released(made, schema)]
+    parts += [one.section(f"How far off a count of {name} may be") for name, one in errors.items()]
     parts += [whole_units(result, made, schema)] if isinstance(result, LinkedModel) else []
     parts += _levels(result, made, real)
     if real is None:
         parts += [_drawn(made, name, labels[name]) for name in made.order]
     else:
-        errors = linked_errors(real, made, labels)
+        differences = linked_errors(real, made, labels)
         parts += [_checked(check)] if check is not None else []
-        parts += [_errors(errors), *(_compared(real, made, name, labels[name]) for name in made.order)]
+        parts += [_errors(differences), *(_compared(real, made, name, labels[name]) for name in made.order)]
     warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
     path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
-    write_atomically(path, page(title, warning, *parts, *_costs(result), paragraph("Made with pgmest.")))
+    write_atomically(
+        path, page(title, warning, *parts, schema_text(schema), *_costs(result), paragraph("Made with pgmest."))
+    )
     return path
 
 
@@ -126,6 +129,7 @@ def statement_of(result: Any, schema: LinkedSchema) -> PrivacyStatement:
         date.today().isoformat(),
         __version__,
         protected=schema.protection,
+        standing=next((ledger.standing for ledger in ledgers_of(result).values()), None),
         limits=getattr(result, "limits", ""),
     )
 
@@ -170,12 +174,13 @@ def _released(made: LinkedDataset, schema: LinkedSchema) -> str:
     return section("What was released", *parts)
 
 
-def _margins(result: Any, made: LinkedDataset) -> Iterator[str]:
-    """Yield the sections on the likely errors of counts of each table, if the result has intervals."""
-    for name in made.order if hasattr(result, "model_of") else ():
-        model = result.model_of(name)
-        source = SimpleNamespace(model=model, measurements=model.known_errors.measurements)
-        yield likely_margins(source, f"How far off a count of {name} may be")
+def _errors_of(result: Any, made: LinkedDataset) -> dict[str, TableErrors]:
+    """Return the likely errors of the counts of each table, if the result has intervals."""
+    models = {name: result.model_of(name) for name in made.order} if hasattr(result, "model_of") else {}
+    return {
+        name: TableErrors.of(SimpleNamespace(model=model, measurements=model.known_errors.measurements))
+        for name, model in models.items()
+    }
 
 
 def _levels(result: Any, made: LinkedDataset, real: LinkedDataset | None) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.widths import joined
-from pgmest.errors import ArgumentError, listed
+from pgmest.errors import ArgumentError, listed, plural
 from pgmest.evaluation.reports.page import paragraph, section, subsection, table
 from pgmest.measurements.measured_tables import MEASURED, MODELED, MeasuredCliques
 from pgmest.models.errors.drawn_intervals import drawn_answers
@@ -108,52 +108,98 @@ def _noise(counts: np.ndarray, stddev: np.ndarray) -> float:
     return float(min(largest, counts[last]))
 
 
-def likely_margins(source: Any, title: str = "How far off a count may be") -> str:
-    """Return the section on the errors of counts of each attribute and pair; "" if the model has no intervals."""
-    model = getattr(source, "model", source)
-    known = MeasuredCliques.of(source)
-    if known is None or getattr(model, "known_errors", None) is None:
-        return ""
-    groups, errors = {basis: [] for basis in BASES}, {}
-    try:
-        for clique, evidence in _listed(model, known):
-            errors[clique] = one = count_errors(model, clique)
-            basis = basis_of(evidence, one.exact)
-            groups[basis].append((joined(clique, model.domain), *one.texts, counted(one.noise)))
-    except ArgumentError:  # the answers are of a kind from which no errors can be drawn
-        return ""
-    if not errors:
-        return ""
-    clique = max(errors, key=lambda one: (len(one), errors[one].typical))
-    example = (
-        f"For example, a count in the table of {joined(clique, model.domain)} is typically off by about "
-        f"{counted(errors[clique].typical)} records, and counts under {counted(errors[clique].noise)} are mostly noise."
-    )
-    exact = " but those of tables that are held exactly" if any(one.exact for one in errors.values()) else ""
-    parts = [
-        paragraph(
-            f"No count of the release is exact{exact}. The table says by how much a count of at least one record is "
-            "typically off (half of the counts have a smaller standard error), and within which distance 95 of 100 "
-            "true counts are. Large counts are few in most tables, and may be off by more: within the next distance "
-            "are 95 of 100 if each count weighs as much as it has records. Counts below the last number are mostly "
-            f"noise. {example}"
-        ),
-        paragraph(
-            "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "
-            "another no more than the measured tables suggest. A stronger dependence would not be seen here."
-        ),
-        *([paragraph(model.rows_counted)] if getattr(model, "rows_counted", "") else []),
-        *(
-            subsection(f"{basis[0].upper()}{basis[1:]}", table(("table", *COLUMNS, "mostly noise under"), rows))
-            for basis, rows in groups.items()
-            if rows
-        ),
-    ]
-    every = (clique for size in (1, 2) for clique in itertools.combinations(model.domain, size))
-    left = [joined(clique, model.domain) for clique in every if clique not in errors]
-    if left:
-        parts.append(paragraph(f"Not listed, because they are many or large: {listed(left, NAMED)}."))
-    return section(title, *parts)
+@dataclass(frozen=True)
+class TableErrors:
+    """The likely errors of the counts of each attribute and pair.
+
+    Attributes:
+        model: the model.
+        known: what was measured.
+        errors: the errors of each table that a report lists, with what its counts are based on (`BASES`).
+    """
+
+    model: Any
+    known: MeasuredCliques | None
+    errors: dict[Clique, tuple[str, CountErrors]]
+
+    @classmethod
+    def of(cls, source: Any) -> TableErrors:
+        """Return the errors of a release; of no table if its model has no intervals."""
+        model = getattr(source, "model", source)
+        known = MeasuredCliques.of(source)
+        if known is None or getattr(model, "known_errors", None) is None:
+            return cls(model, known, {})
+        try:
+            found = {clique: (evidence, count_errors(model, clique)) for clique, evidence in _listed(model, known)}
+        except ArgumentError:  # the answers are of a kind from which no errors can be drawn
+            return cls(model, known, {})
+        return cls(
+            model, known, {clique: (basis_of(evidence, one.exact), one) for clique, (evidence, one) in found.items()}
+        )
+
+    @property
+    def measured(self) -> str:
+        """The numbers of attributes and pairs that were measured, in words; "" if that is not known."""
+        if self.known is None:
+            return ""
+        found = []
+        for size, noun in ((1, "attribute"), (2, "pair")):
+            cliques = list(itertools.combinations(self.model.domain, size))
+            count = sum(self.known.evidence(clique) != MODELED for clique in cliques)
+            found += [f"{count:,} of {plural(len(cliques), noun)}"] if cliques else []
+        return ", ".join(found)
+
+    @property
+    def summary(self) -> str:
+        """The typical errors of counts of measured tables and of others, in words; "" without any."""
+        typical: dict[str, list[float]] = {"measured tables": [], "tables that were NOT measured": []}
+        for basis, one in self.errors.values():
+            typical["tables that were NOT measured" if basis == BASIS[MODELED] else "measured tables"].append(
+                one.typical
+            )
+        return "; ".join(f"{_range(values)} records in {kind}" for kind, values in typical.items() if values)
+
+    def section(self, title: str = "How far off a count may be") -> str:
+        """Return the section of a report; "" without any errors."""
+        if not self.errors:
+            return ""
+        domain, errors = self.model.domain, {clique: one for clique, (_, one) in self.errors.items()}
+        clique = max(errors, key=lambda one: (len(one), errors[one].typical))
+        example = (
+            f"For example, a count in the table of {joined(clique, domain)} is typically off by about "
+            f"{counted(errors[clique].typical)} records, and counts under {counted(errors[clique].noise)} are mostly "
+            "noise."
+        )
+        exact = " but those of tables that are held exactly" if any(one.exact for one in errors.values()) else ""
+        parts = [
+            paragraph(
+                f"No count of the release is exact{exact}. The table says by how much a count of at least one record "
+                "is typically off (half of the counts have a smaller standard error), and within which distance 95 of "
+                "100 true counts are. Large counts are few in most tables, and may be off by more: within the next "
+                "distance are 95 of 100 if each count weighs as much as it has records. Counts below the last number "
+                f"are mostly noise. {example}"
+            ),
+            paragraph(
+                "Tables that were NOT measured rest on the model: their numbers assume that attributes depend on one "
+                "another no more than the measured tables suggest. A stronger dependence would not be seen here."
+            ),
+            *([paragraph(self.model.rows_counted)] if getattr(self.model, "rows_counted", "") else []),
+            *(self._group(basis) for basis in BASES if any(other == basis for other, _ in self.errors.values())),
+        ]
+        every = (clique for size in (1, 2) for clique in itertools.combinations(domain, size))
+        left = [joined(clique, domain) for clique in every if clique not in errors]
+        if left:
+            parts.append(paragraph(f"Not listed, because they are many or large: {listed(left, NAMED)}."))
+        return section(title, *parts)
+
+    def _group(self, basis: str) -> str:
+        """Return the errors of the tables whose counts are based on the same."""
+        rows = [
+            (joined(clique, self.model.domain), *one.texts, counted(one.noise))
+            for clique, (other, one) in self.errors.items()
+            if other == basis
+        ]
+        return subsection(f"{basis[0].upper()}{basis[1:]}", table(("table", *COLUMNS, "mostly noise under"), rows))
 
 
 def count_errors(model: Any, query: Clique | Kron) -> CountErrors:
@@ -182,3 +228,9 @@ def _listed(model: Any, known: MeasuredCliques) -> Iterator[tuple[Clique, str]]:
 def counted(records: float) -> str:
     """Return a number of records as text."""
     return f"{records:,.0f}" if records >= 10 or records < EXACT else f"{records:.1f}"
+
+
+def _range(values: list[float]) -> str:
+    """Return the least and the largest of some numbers of records as text."""
+    least, most = counted(min(values)), counted(max(values))
+    return least if least == most else f"{least} to {most}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,9 @@ from pgmest.workloads.answers import marginals
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from pgmest.evaluation.reports.margins import TableErrors
+    from pgmest.schema import LinkedSchema, Schema
+
 SHOWN_TABLES = 40
 """The most tables that a section lists."""
 
@@ -38,15 +42,29 @@ SHOWN_LABELS = 8
 """The most labels of an attribute that are listed."""
 
 
+LONGEST_LINE = 2000
+"""The most characters of a line of the schema; code books are longer."""
+
 EXACT = " Tables that are exact are published without noise, which the section on privacy explains."
 """The sentence on tables that invariants hold."""
 
 
-def promise(statement: PrivacyStatement) -> str:
-    """Return the section on the privacy guarantee: the unit, the guarantee, the mechanism and the date."""
+def promise(statement: PrivacyStatement, errors: Mapping[str, TableErrors]) -> str:
+    """Return the section on the privacy guarantee: the unit, the guarantee, the mechanism and the date.
+
+    Args:
+        statement: the statement of the release.
+        errors: the likely errors of the counts of each table; of a single one by an empty name.
+    """
+    rows, said = statement.rows(), []
+    place = [name for name, _ in rows].index("mechanism")
+    for name, one in errors.items():
+        of = f" of {name}" if name else ""
+        said += [(f"measured{of}", one.measured)] if one.measured else []
+        said += [(f"a count{of} is typically off by", one.summary)] if one.summary else []
     meaning = [notice(text) for text in statement.caveats] or [paragraph(statement.meaning)]
     exposure = [paragraph(statement.exposure)] if statement.exposure else []
-    return section("The promise of privacy", facts(statement.rows()), *meaning, *exposure)
+    return section("The promise of privacy", facts([*rows[:place], *said, *rows[place:]]), *meaning, *exposure)
 
 
 def expected_errors(source: Any, records: float) -> str:
@@ -123,6 +141,24 @@ def full_names(domain: Domain) -> str:
     """Return the section with the full names of attributes that are shortened elsewhere; empty without such names."""
     key = key_of_names(short_names(domain))
     return section("Full names", facts(key)) if key else ""
+
+
+def schema_text(schema: Schema | LinkedSchema) -> str:
+    """Return the section with the schema, which is public, as YAML with a line for each column."""
+    return section("The schema", html_text("\n".join(_lines(schema.description))))
+
+
+def _lines(node: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Yield a description as YAML: lines for tables and columns, and the values of all other keys as JSON."""
+    for key, value in node.items():
+        if key == "frame":  # the types of synthetic tables are no part of what a person writes
+            continue
+        name = json.dumps(key, ensure_ascii=False) if not str(key).isidentifier() else key
+        if isinstance(value, Mapping) and (key in ("tables", "columns") or "columns" in value):
+            yield f"{indent}{name}:"
+            yield from _lines(value, f"{indent}  ")
+        else:
+            yield shortened(f"{indent}{name}: {json.dumps(value, ensure_ascii=False, default=str)}", LONGEST_LINE)
 
 
 def cost(ledger: Any) -> str:

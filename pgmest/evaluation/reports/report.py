@@ -15,7 +15,7 @@ from pgmest.errors import ArgumentError, DomainError
 from pgmest.evaluation.reports.comparison import one_way, raw_table, two_way, workload_section
 from pgmest.evaluation.reports.kept import kept_dependences
 from pgmest.evaluation.reports.levels import levels_section
-from pgmest.evaluation.reports.margins import likely_margins
+from pgmest.evaluation.reports.margins import TableErrors
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
     agreement_with_answers,
@@ -26,6 +26,7 @@ from pgmest.evaluation.reports.release import (
     promise,
     released_dependences,
     released_marginals,
+    schema_text,
     what_was_released,
 )
 from pgmest.inference.exact.structural_zeros import StructuralZeros
@@ -107,11 +108,13 @@ def report(
     paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
     statement = _statement(synthetic, schema)
     parts = [] if real is None or schema is None else [raw_table(check)]
-    parts += [] if statement is None else [promise(statement)]
+    errors = TableErrors.of(synthetic)
+    if statement is not None:
+        parts.append(promise(statement, {"": errors}))
     if real is None:
         widths = {} if schema is None else bin_widths(schema)
         parts += [released_marginals(synthetic, domain, labels, widths), released_dependences(synthetic, domain)]
-    parts.append(likely_margins(synthetic) or expected_errors(synthetic, float(synthetic.project(()))))
+    parts.append(errors.section() or expected_errors(synthetic, float(synthetic.project(()))))
     parts.append(kept_dependences(synthetic))
     parts.append(what_was_released(synthetic, domain, labels))
     parts.append(levels_section(synthetic, domain, None if real is None else real.select(domain)))
@@ -129,7 +132,7 @@ def report(
     model = getattr(synthetic, "model", synthetic)
     if real is None and isinstance(model, Model):
         parts.append(agreement_with_answers(model))
-    parts += [full_names(domain), cost(paid)]
+    parts += [full_names(domain), *([] if schema is None else [schema_text(schema)]), cost(paid)]
     warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
     path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
     write_atomically(path, page(title, warning, *parts, paragraph("Made with pgmest.")))
