@@ -25,7 +25,7 @@ import pgmest as pg
 from experiments.data import load
 from experiments.kept_runs import MechanismRun
 from pgmest._base.files import write_atomically
-from pgmest.inference import combine
+from pgmest.analyses.combine import combine
 
 OUT = Path(__file__).parent / "results" / "analyses.md"
 KEPT = Path(__file__).resolve().parents[1] / "build" / "analyses"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pgmest.graph.junction_tree import JunctionTree
     from pgmest.inference.kept_oracles import marginals
     from pgmest._base.threads import get_threads, set_threads
-    from pgmest import inference, losses, solvers
+    from pgmest import losses, solvers
     from pgmest import uncertainty
     from pgmest.models.exact import Model
     from pgmest.mechanisms.files import load
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pgmest.estimation.estimate import estimate
     from pgmest.surveys.rake import rake
     from pgmest.surveys.rake_households import rake_households
+    from pgmest.analyses.combine import combine
     from pgmest import privacy, transforms, strategies, surveys, synthesis, evaluation
     from pgmest import plots, simulation
     from pgmest import mechanisms
@@ -63,12 +64,12 @@ __all__ = [
     "Synthesizer",
     "TableFile",
     "__version__",
+    "combine",
     "datasets",
     "errors",
     "estimate",
     "evaluation",
     "get_threads",
-    "inference",
     "interval",
     "load",
     "load_measurements",
@@ -96,6 +97,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "pgmest.analyses.combine": ("combine",),
     "pgmest.data.dataset": ("Dataset",),
     "pgmest.data.linked": ("LinkedDataset",),
     "pgmest.schema": ("LinkedSchema", "Schema"),

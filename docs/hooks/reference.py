@@ -18,7 +18,6 @@ PAGES = {
     "pgmest.workloads": "Workloads",
     "pgmest.losses": "Losses",
     "pgmest.solvers": "Solvers",
-    "pgmest.inference": "Combining analyses",
     "pgmest.sampling": "Sampling",
     "pgmest.data": "Datasets",
     "pgmest.zeros": "What cannot be",

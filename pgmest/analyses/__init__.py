@@ -1,1 +1,1 @@
-"""Analyses of several tables, combined into one; `pgmest.inference.combine` is the public name."""
+"""Analyses of several tables, combined into one; `pg.combine` is the public name."""

@@ -96,7 +96,7 @@ examples:
   pgmest sample synthetic/model.npz --rows 100 --given region=North size=2.. --out north/
 
 With --tables M the file has M tables, one below the other, and a column "table" with their numbers from 1. Run the same
-analysis on each, and join the results by pgmest.inference.combine, whose standard errors are then valid; those of one
+analysis on each, and join the results by pg.combine, whose standard errors are then valid; those of one
 table leave out the noise and all that was not measured. The model must have the answers from which it was made.
 
 The suffix of the file is its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values

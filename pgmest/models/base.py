@@ -387,7 +387,7 @@ class ModelBase(ABC):
         about: Literal["table", "population"] | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> SampledTables[Dataset]:
-        """Draw m synthetic tables for analyses whose results `pgmest.inference.combine` joins, without any chains.
+        """Draw m synthetic tables for analyses whose results `pg.combine` joins, without any chains.
 
         Each table differs from the model as the true table may: by the noise of the answers, by what shrinkage takes
         off, and by dependence of pairs that were not measured. The same analysis of each table, such as a regression,

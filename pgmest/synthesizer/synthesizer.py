@@ -358,7 +358,7 @@ class Synthesizer:
         seed: int | np.random.Generator | None = None,
         written: bool = False,
     ) -> SampledTables[Any]:
-        """Return m synthetic tables for analyses whose results `pgmest.inference.combine` joins.
+        """Return m synthetic tables for analyses whose results `pg.combine` joins.
 
         They are tables as `sample` returns them, each from another draw of what the answers allow; see
         `Model.sample_tables` for the arguments. With `attributes`, the tables have these columns alone.

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import pgmest as pg
+from pgmest.analyses.combine import combine
 from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.errors import ArgumentError
-from pgmest.inference import combine
 from pgmest.surveys import SurveyEstimate, jackknife
 
 TRIALS, TABLES = 1000, 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pgmest.analyses.combine import combine
 from pgmest.errors import ArgumentError
-from pgmest.inference import combine
 from tests.mechanisms.auditing import DATA
 from tests.mechanisms.every import EVERY, made
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 import pgmest as pg
+from pgmest.analyses.combine import combine
 from pgmest.data.linked import LinkedDataset
 from pgmest.errors import ArgumentError, DuplicateAttributeError, QueryError, UnknownAttributeError
-from pgmest.inference import combine
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.trees import family_table
 from pgmest.schema import LinkedSchema

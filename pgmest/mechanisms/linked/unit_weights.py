@@ -3,7 +3,7 @@ r"""Weights of synthetic units for analyses of several weighted tables, whose sp
 The numbers of units of the data like each synthetic one are normal given the noisy answers (`UnitErrors`). Each set of
 weights is a draw of them, moved towards the synthetic numbers by one factor for all sets, so that none is negative:
 a smooth statistic then varies between sets by the same factor less than the draws would have it (Fay's method for
-survey replicates; Judkins 1990). `pgmest.inference.combine` multiplies the variance between sets by its square.
+survey replicates; Judkins 1990). `pg.combine` multiplies the variance between sets by its square.
 
 What enters a draw is what `UnitErrors.totals` adds up: the noise and the model, the correction of residuals, and what
 the noisy answers say beyond the synthetic units, with one sign in half of the sets and the other one in the rest.

@@ -67,7 +67,7 @@ def sample_tables_of(
     about: About | None = None,
     seed: int | np.random.Generator | None = None,
 ) -> SampledTables[Dataset]:
-    """Draw m synthetic tables for analyses whose results `pgmest.inference.combine` joins.
+    """Draw m synthetic tables for analyses whose results `pg.combine` joins.
 
     This is `sample_tables` of models and results, with their arguments.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pgmest.analyses.combine import combine
 from pgmest.analyses.sampled_tables import SampledTables
-from pgmest.inference import combine
 from pgmest.mechanisms.linked.unit_errors import UnitErrors
 from pgmest.mechanisms.linked.unit_weights import LEAST_WEIGHT, UnitWeights
 

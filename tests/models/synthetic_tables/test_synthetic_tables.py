@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
+from pgmest.analyses.combine import combine
 from pgmest.errors import ArgumentError, QueryError, UnknownAttributeError
-from pgmest.inference import combine
 from pgmest.models.synthetic_tables.draw import SyntheticTablesWarning
 from pgmest.models.synthetic_tables.plausible import Drawn, PlausibleTables, scaled
 from pgmest.simulation import simulate_measurements
