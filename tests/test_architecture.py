@@ -133,6 +133,13 @@ def test_an_upward_import_would_be_found():
     assert any(one.typing for one in all_imports())
 
 
+def test_the_files_of_the_first_day_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = re.findall(r"^\d+\. `([\w/]+\.py)`", text, re.MULTILINE)
+    assert len(files) == 12
+    assert [name for name in files if not (PACKAGE / name).is_file()] == []
+
+
 @pytest.mark.parametrize("module", [name for name in MODULES if MODULES[name].name == "__init__.py"])
 def test_packages_say_what_they_hold(module):
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))

@@ -106,7 +106,7 @@ def is_module(name: str) -> bool:
     path = ROOT.joinpath(*name.split("."))
     if not (path.is_dir() or path.with_suffix(".py").exists()):
         return False
-    above = path.parent / "__init__.py"
+    above, package = path.parent / "__init__.py", name.rpartition(".")[0]
     body = statements(above) if above.exists() else []
-    imported = [alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    return path.name not in imported
+    from_modules = [node for node in body if isinstance(node, ast.ImportFrom) and node.module != package]
+    return path.name not in [alias.name for node in from_modules for alias in node.names]
