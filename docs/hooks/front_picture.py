@@ -46,7 +46,7 @@ def draw(names: dict[str, Any]) -> None:
         axis.set(title=labels["income>50K"][income], ylabel="records", ylim=(0, None), xlim=(ages[0], ages[-1]))
     axes[0].legend(frameon=False)
     axes[1].set_xlabel("age")
-    figure.suptitle(ANSWERS)
+    figure.suptitle(ANSWERS, fontweight="bold")
     figure.savefig(PICTURE, dpi=130)
 
 
