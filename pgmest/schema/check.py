@@ -28,7 +28,7 @@ from pgmest.data.names import index_note
 from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, listed, percent_text, plural
-from pgmest.schema.broken import BrokenConstraint, constraints_to_check
+from pgmest.schema.broken import CountedConstraint, constraints_to_check
 from pgmest.schema.column import FATES, FORESEEN, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
 from pgmest.schema.column_check import ALARMING, ColumnCheck
 from pgmest.schema.detail import Detail
@@ -65,7 +65,7 @@ class TableCheck:
     columns: tuple[ColumnCheck, ...]
     left_out: tuple[str, ...]
     source: str
-    broken: tuple[BrokenConstraint, ...] = ()
+    broken: tuple[CountedConstraint, ...] = ()
     dropped: DroppedRows | None = None
     weight: WeightCheck | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -192,7 +192,7 @@ def check(schema: Schema, table: Any) -> TableCheck:
             checks = _counted(described, pieces, counted, unit, persons)
         except DataError as error:
             raise DataError(f"{table}: {error}" if path else str(error)) from None
-        dropped = DroppedRows.of_counts(unit, *persons.counted()) if unit and persons else None
+        dropped = DroppedRows.of(unit, *persons.counted()) if unit and persons else None
     if not checks[0].rows:
         raise DataError(f"{table if path else 'the table'} has no rows, so there is nothing to check.")
     left_out = tuple(name for name in present if name not in wanted)
@@ -221,7 +221,7 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
 def _counted(
     columns: Sequence[SchemaColumn],
     pieces: Iterator[Mapping[str, Values]],
-    counted: Sequence[BrokenConstraint | WeightCheck],
+    counted: Sequence[CountedConstraint | WeightCheck],
     unit: Unit | None,
     persons: Persons | None,
 ) -> tuple[ColumnCheck, ...]:
@@ -252,7 +252,7 @@ def _few(shown: Iterable[str]) -> list[str]:
 
 
 def _counted_by_partition(
-    columns: Sequence[SchemaColumn], frame: nw.LazyFrame[Any], counted: Sequence[BrokenConstraint | WeightCheck]
+    columns: Sequence[SchemaColumn], frame: nw.LazyFrame[Any], counted: Sequence[CountedConstraint | WeightCheck]
 ) -> tuple[ColumnCheck, ...]:
     """Return what `_counted` does, counted where the partitions of the frame are."""
 

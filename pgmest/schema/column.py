@@ -105,6 +105,10 @@ class SchemaColumn(abc.ABC):
     def labels(self) -> list[str]:
         """Return the label of each code except that of missing values."""
 
+    def label_of(self, code: int) -> str:
+        """Return the label of a code."""
+        return "missing" if self.missing and code == self.gap_code else self.labels()[code]
+
     @abc.abstractmethod
     def codes_within(self, node: SchemaNode) -> list[int]:
         """Return the codes of the values that a constraint names."""

@@ -108,7 +108,7 @@ class ColumnCheck:
         """The value or bin that most of the values that are there are coded as, and their share."""
         coded = self.counts.sum(axis=0) - self.counts[MISSING]
         code = int(coded.argmax())
-        return self._label(code), float(coded[code]) / max(self.rows - self.missing, 1)
+        return self.column.label_of(code), float(coded[code]) / max(self.rows - self.missing, 1)
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ class ColumnCheck:
         shares = [have[side.start : side.stop].sum() / have.sum() for side in sides or ()]
         for side, share in zip(sides or (), shares, strict=True):
             if NOTICED <= share < 0.5 and len(side) <= 2:
-                named = " and ".join(self._label(code) for code in side if have[code])
+                named = " and ".join(self.column.label_of(code) for code in side if have[code])
                 text = f"{percent_text(share, 1)} are in {named}, far from all others: if that means no value, list it"
                 yield f"{text} under missing:"
         single = self.column.kind == "integer" and self.codes == self.column.high - self.column.low + 1
@@ -227,7 +227,9 @@ class ColumnCheck:
         marker = marked if self.detail.marked else ""
         if not self.column.missing and self.missing >= NOTICED * self.rows > 0:
             become = (
-                "stop the run" if self.column.outside == "error" else f"count as {self._label(self.column.gap_code)}"
+                "stop the run"
+                if self.column.outside == "error"
+                else f"count as {self.column.label_of(self.column.gap_code)}"
             )
             yield f"{percent_text(self.missing, self.rows)} have no value, and {become}: say missing: true"
         if self.rows and self.missing == self.rows:
@@ -240,10 +242,7 @@ class ColumnCheck:
         counts = self.counts[fate]
         codes = [int(code) for code in np.argsort(-counts, kind="stable") if counts[code]]
         examples = f" (such as {', '.join(self.examples[fate])})" if self.examples.get(fate) else ""
-        return f"{examples}, and become {listed([self._label(code) for code in codes], 3)}"
-
-    def _label(self, code: int) -> str:
-        return "missing" if self.column.missing and code == self.column.gap_code else self.column.labels()[code]
+        return f"{examples}, and become {listed([self.column.label_of(code) for code in codes], 3)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts of values and the remarks as values of JSON."""

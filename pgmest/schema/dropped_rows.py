@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,24 +38,18 @@ class DroppedRows:
     most: int
 
     @classmethod
-    def of(cls, unit: Unit, persons_by_rows: Mapping[int, int], nobody: int) -> DroppedRows:
-        """Return the counts, from the number of persons for each number of rows."""
-        excess = {rows: rows - unit.at_most for rows in persons_by_rows if rows > unit.at_most}
-        return cls(
-            unit,
-            sum(rows * persons for rows, persons in persons_by_rows.items()) + nobody,
-            sum(persons_by_rows.values()),
-            sum(persons_by_rows[rows] for rows in excess),
-            sum(persons_by_rows[rows] * more for rows, more in excess.items()),
-            nobody,
-            max(persons_by_rows, default=0),
-        )
+    def of(cls, unit: Unit, rows: np.ndarray, nobody: int, persons: Any = 1) -> DroppedRows:
+        """Return the counts.
 
-    @classmethod
-    def of_counts(cls, unit: Unit, counts: np.ndarray, nobody: int) -> DroppedRows:
-        """Return the counts, from the number of rows of each person."""
-        found, persons = np.unique(counts[counts > 0], return_counts=True)
-        return cls.of(unit, dict(zip(found.tolist(), persons.tolist(), strict=True)), nobody)
+        Args:
+            unit: the unit of the schema.
+            rows: numbers of rows of persons.
+            nobody: the number of rows without a person.
+            persons: the number of persons with each of these numbers of rows.
+        """
+        persons, excess = np.broadcast_to(persons, rows.shape), np.maximum(rows - unit.at_most, 0)
+        counts = (rows @ persons + nobody, persons.sum(), persons[excess > 0].sum(), excess @ persons)
+        return cls(unit, *map(int, counts), nobody, int(rows.max(initial=0)))
 
     @classmethod
     def in_engine(cls, unit: Unit, frame: nw.LazyFrame[Any]) -> DroppedRows:
@@ -66,9 +59,9 @@ class DroppedRows:
         each = frame.select(nw.col(unit.column).alias("person")).group_by("person").agg(nw.len().alias("rows"))
         groups = each.with_columns(nw.col("person").is_null().alias("nobody")).group_by("nobody", "rows")
         found = collected(groups.agg(nw.len().alias("persons")))
-        listed = list(zip(*(found[name].to_list() for name in ("nobody", "rows", "persons")), strict=True))
-        nobody = sum(int(rows) for is_nobody, rows, _ in listed if is_nobody)
-        return cls.of(unit, {int(rows): int(persons) for none, rows, persons in listed if not none}, nobody)
+        nobody = np.array(found["nobody"].to_list(), dtype=bool)
+        rows, persons = (np.array(found[name].to_list(), dtype=np.int64) for name in ("rows", "persons"))
+        return cls.of(unit, rows[~nobody], int(rows[nobody].sum()), persons[~nobody])
 
     @property
     def left_out(self) -> int:
@@ -80,10 +73,9 @@ class DroppedRows:
         """The counts in words."""
         parts = []
         if self.beyond:
-            more = "1 row" if self.unit.at_most == 1 else f"{self.unit.at_most} rows"
             parts.append(
-                f"{self.beyond:,} as {self.crowded:,} of {plural(self.persons, 'person')} have more than {more} "
-                f"(up to {self.most:,})"
+                f"{self.beyond:,} as {self.crowded:,} of {plural(self.persons, 'person')} have more than "
+                f"{self.unit.at_most} row{'s' * (self.unit.at_most > 1)} (up to {self.most:,})"
             )
         if self.nobody:
             parts.append(f"{self.nobody:,} as they have no '{self.unit.column}'")

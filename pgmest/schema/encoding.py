@@ -113,7 +113,7 @@ def _dataset(
     whole = codes_of_pieces(columns, pieces, gather, numbered)
     if unit:
         keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]
-        _warn(DroppedRows.of_counts(unit, *persons.counted()))
+        _warn(DroppedRows.of(unit, *persons.counted()))
         rows, all_rows = persons.kept(keys, unit.at_most, key), whole
         chosen = KeptCodes(column.dtype for column in whole)
         for start in range(0, len(rows), ROWS_AT_ONCE):

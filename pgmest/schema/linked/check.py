@@ -14,10 +14,10 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.values import Values
 from pgmest.errors import DataError, percent_text, plural
+from pgmest.schema.broken import Counted
 from pgmest.schema.check import PRIVATE, TableCheck, skipped_text, warn_of_place
 from pgmest.schema.check import check as check_table
 from pgmest.schema.column_check import ALARMING
-from pgmest.schema.impossible_rows import BrokenRule
 from pgmest.schema.keyed_hash import checked_key, place_within
 from pgmest.schema.linked.encoding import ReadTables, read_tables
 from pgmest.schema.linked.linking import DOUBLED, KEYLESS, ORPHAN, LinkedRows, link_rows
@@ -111,17 +111,6 @@ def _size_shares(sizes: Sequence[int]) -> Iterator[tuple[str, str]]:
         start = end + 1
 
 
-@dataclass
-class RuleCheck(BrokenRule):
-    """A rule, and the rows of a parent, or of the table itself for a count, that break it.
-
-    Attributes:
-        table: the table whose rows the rule is about.
-    """
-
-    table: str
-
-
 @dataclass(frozen=True, eq=False)
 class LinkedCheck:
     """The check of linked tables. **Not private**: it is counted from the records without noise.
@@ -129,14 +118,15 @@ class LinkedCheck:
     Attributes:
         checks: the check of each table with columns.
         joins: how each table joins its parent.
-        rules: the rules within parents, and the computed columns, with the rows that break them.
+        rules: the rules within parents, and the computed columns, with the rows of a parent, or of the table itself for
+            a count, that break them.
         source: the schema's file.
         limits: what synthetic tables of the schema do not keep (`LinkedSchema.limits`).
     """
 
     checks: Mapping[str, TableCheck]
     joins: Mapping[str, JoinCheck]
-    rules: tuple[RuleCheck, ...]
+    rules: tuple[Counted, ...]
     source: str
     limits: tuple[str, ...] = ()
 
@@ -230,7 +220,7 @@ def _join(schema: LinkedSchema, name: str, rows: LinkedRows, skipped: Mapping[st
     return JoinCheck(name, part.parent, part.at_most, len(rows.fates), *fates, sizes, dict(skipped))
 
 
-def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:
+def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[Counted]:
     """Yield the rules with the rows that break them, those beyond `at_most` included."""
     made = {}
     for name, part in schema.parts.items():
@@ -246,10 +236,10 @@ def _rules(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRow
         key = str(rule), rule.table
         broken[key] = rule.broken(linked) | broken.get(key, False)
     for (text, table), rows in broken.items():
-        yield RuleCheck(text, table, rows=len(rows), broken=int(rows.sum()))
+        yield Counted(text, len(rows), int(rows.sum()), table)
 
 
-def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[RuleCheck]:
+def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, LinkedRows]) -> Iterator[Counted]:
     """Yield the columns that count rows or number them, with the rows that state something else."""
     for name, part in schema.parts.items():
         rows = found[name]
@@ -260,7 +250,7 @@ def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, Linked
                 text, wrong = f"{column} numbers the rows of one row of {part.parent}", _misnumbered(stated, rows)
             else:
                 text, wrong = f"{column} is the number of {of}", stated != found[of].sizes
-            yield RuleCheck(text, name, rows=len(stated), broken=int(wrong.sum()))
+            yield Counted(text, len(stated), int(wrong.sum()), name)
 
 
 def _misnumbered(stated: np.ndarray, rows: LinkedRows) -> np.ndarray:
