@@ -25,7 +25,6 @@ from pgmest.schema import Schema
 from pgmest.schema.given import read_given
 from pgmest.schema.linked.check import LinkedCheck
 from pgmest.schema.linked.decoding import check_fits, decode
-from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema, TableSchema
 from pgmest.schema.type_check import check_types
 from pgmest.synthesizer.how_many import HowMany
@@ -36,7 +35,7 @@ from pgmest.synthesizer.whole_units import WholeUnits
 
 
 class LinkedMechanism(Protocol):
-    """A mechanism for linked tables."""
+    """A mechanism for linked tables, which keeps their rules and the structural zeros of each."""
 
     def fit(self, linked: LinkedDataset, /, *, seed: Any = None, **options: Any) -> Any:
         """Spend the budget on linked tables, and return a result with `sample(units, *, seed) -> LinkedDataset`."""
@@ -191,8 +190,7 @@ class LinkedFit:
             raise ArgumentError.of("expanded", expanded, "False for linked tables, whose schema has no weight")
         if given is not None:
             return self._sample_given(units, generator, written, given)
-        linked = possible_rows(self.schema, self.made.sample(units, seed=generator), generator)
-        return self.decoded(linked, generator, written)
+        return self.decoded(self.made.sample(units, seed=generator), generator, written)
 
     def _sample_given(self, n: int | None, generator: np.random.Generator, written: Any, given: Any) -> dict[str, Any]:
         """Return n synthetic rows of the root with given values, and what hangs on them; by default all of these.
@@ -325,7 +323,7 @@ class LinkedFit:
         if about not in (None, "table"):
             raise ArgumentError.of("about", about, '"table" for linked tables; combine adds the error of sampling')
         drawn = made.unit_weights(m, seed=generator)
-        linked = possible_rows(self.schema, made.model, generator).in_order()
+        linked = made.model.in_order()
         return weighted_tables(linked, self.decoded(linked, generator, written), drawn)
 
     def computed(self, name: str) -> str:

@@ -19,7 +19,6 @@ from pgmest.models.intervals import check_level
 from pgmest.queries.levels import named_levels
 from pgmest.schema.given import read_given
 from pgmest.schema.grid import Grid
-from pgmest.schema.linked.possible_rows import possible_rows
 from pgmest.schema.linked.schema import LinkedSchema
 from pgmest.synthesizer.how_many import HowMany
 from pgmest.synthesizer.unit_statistics import Statistic
@@ -75,8 +74,8 @@ class WholeUnits:
 
     @cached_property
     def linked(self) -> LinkedDataset:
-        """The codes of the synthetic units, without rows that the schema calls impossible."""
-        return possible_rows(self.schema, self.result.model, np.random.default_rng(0)).in_order()
+        """The codes of the synthetic units."""
+        return self.result.model.in_order()
 
     @property
     def key(self) -> str | None:

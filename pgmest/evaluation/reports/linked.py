@@ -8,8 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from pgmest._base.files import write_atomically
 from pgmest._base.html import html_text
 from pgmest._base.version import __version__
@@ -27,7 +25,6 @@ from pgmest.evaluation.reports.report import PRIVATE_PAGE, PUBLIC_NOTICE, PUBLIC
 from pgmest.mechanisms.linked.linked_model import LinkedModel
 from pgmest.plots.style import text_drawn_by_reader
 from pgmest.privacy.statement import PrivacyStatement
-from pgmest.schema.linked.possible_rows import possible_rows
 
 if TYPE_CHECKING:
     from pgmest.schema import LinkedSchema
@@ -76,9 +73,7 @@ def linked_report(
     """
     if real is None and check is not None:
         raise DataError("check= is of the private tables, so it needs real=, which makes the page private.")
-    made = result
-    if not isinstance(result, LinkedDataset):
-        made = possible_rows(schema, result.sample(seed=seed), np.random.default_rng(seed))
+    made = result if isinstance(result, LinkedDataset) else result.sample(seed=seed)
     labels = labels_of(schema)
     stated = hasattr(result, "promise") and bool(ledgers_of(result))
     errors = _errors_of(result, made)
