@@ -8,12 +8,15 @@ columns, so that the values of one batch change nothing in another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.data.frames import collected
+from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.frames import collected, lazy_frame
+from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, OptionalDependencyError
 
@@ -60,6 +63,25 @@ def batches(frame: nw.LazyFrame[Any]) -> Iterator[dict[str, Values]]:
     for several in pieces:
         for piece in several:
             yield read_values(piece, names)
+
+
+def pieces_of(table: Any, names: Iterable[str], left_out: Counter[str] | None = None) -> Iterator[dict[str, Values]]:
+    """Yield columns of a file, of a dataframe, or of a table that an engine hands over, some rows at a time.
+
+    Args:
+        table: as for `Schema.encode`.
+        names: the columns.
+        left_out: as for `read_pieces`.
+
+    Raises:
+        DataError, FileFormatError, OptionalDependencyError, ArgumentError: as for `read_pieces` and `read_values`.
+    """
+    if is_file(table):
+        yield from read_pieces(table, names, left_out=left_out)
+    elif (lazy := lazy_frame(table, names)) is not None:
+        yield from batches(lazy)
+    else:
+        yield read_values(table, names)
 
 
 def by_partition(

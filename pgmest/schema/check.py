@@ -11,29 +11,28 @@ import copy
 import pickle
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pgmest._base.html import html_text
 from pgmest._base.printable import on_one_line
 from pgmest._base.widths import key_of_names, padded, short_names, shortened, width
-from pgmest.data.batches import batches, by_partition, engine_error, in_partitions
+from pgmest.data.batches import by_partition, engine_error, in_partitions, pieces_of
 from pgmest.data.beginning import extent_of
-from pgmest.data.chunked_reader import column_names, read_pieces
+from pgmest.data.chunked_reader import column_names
 from pgmest.data.frames import ReadingWarning, collected, lazy_frame
 from pgmest.data.names import index_note
 from pgmest.data.table_file import TableFile, is_file
-from pgmest.data.values import Values, read_values
+from pgmest.data.values import Values
 from pgmest.errors import DataError, listed, percent_text, plural
 from pgmest.schema.broken import CountedConstraint, constraints_to_check
-from pgmest.schema.column import FATES, FORESEEN, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
+from pgmest.schema.column import FORESEEN
 from pgmest.schema.column_check import ALARMING, ColumnCheck
-from pgmest.schema.detail import Detail
 from pgmest.schema.dropped_rows import DroppedRows
-from pgmest.schema.unit import Persons, Unit, persons_in_engine
+from pgmest.schema.unit import Persons, persons_in_engine
 from pgmest.schema.weight import WeightCheck
 
 if TYPE_CHECKING:
@@ -41,11 +40,22 @@ if TYPE_CHECKING:
 
     from pgmest.schema.schema import Schema
 
-EXAMPLES, SEARCHED = 3, 1000
 LONGEST_LABEL = 24
 """The most columns that the label of a value takes in the table."""
 
 PRIVATE = "PRIVATE: counted from the records, without noise. For the owner of the table; do not publish it."
+
+
+class Tally(Protocol):
+    """Counts of the rows of a table, a piece of it at a time."""
+
+    def count(self, piece: Mapping[str, Values], /) -> None:
+        """Add the rows of a piece of the table."""
+        ...
+
+    def merge(self, other: Any, /) -> None:
+        """Add the counts of other rows."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,36 +177,34 @@ def check(schema: Schema, table: Any) -> TableCheck:
     """Check a raw table by a schema; see `Schema.check`."""
     present = column_names(table)
     lacking = {one.name for one in schema.sums} - set(present)  # tables need not have totals
-    described = [column for column in schema.described if column.name not in lacking]
+    checks = [ColumnCheck.of(column) for column in schema.described if column.name not in lacking]
     broken = [one for one in constraints_to_check(schema) if lacking.isdisjoint(one.sources)]
-    names = [column.name for column in described]
     unit, weight = schema.unit, WeightCheck(schema.weight) if schema.weight else None
-    path = is_file(table)
-    wanted = [*names, *([unit.column] if unit else [])]
-    skipped: Counter[str] = Counter()
-    lazy = None if path else lazy_frame(table, wanted)
-    counted = [*broken, *([weight] if weight else [])]
+    counted: list[Tally] = [*checks, *broken, *([weight] if weight else [])]
+    wanted = [*(one.name for one in checks), *([unit.column] if unit else [])]
+    named, skipped, dropped = f"{table}: " if is_file(table) else "", Counter[str](), None
+    lazy = None if is_file(table) else lazy_frame(table, wanted)
     if lazy is not None and in_partitions(lazy):
         try:
-            checks = _counted_by_partition(described, lazy, counted)
+            _count_by_partition(lazy, counted)
             dropped = DroppedRows.in_engine(unit, persons_in_engine(lazy, unit)) if unit else None
         except Exception as error:
             raise engine_error(error) from error
     else:
-        if lazy is not None:
-            pieces = batches(lazy)
-        else:
-            pieces = read_pieces(table, wanted, left_out=skipped) if path else iter([read_values(table, wanted)])
-        persons = Persons() if unit else None
+        persons = Persons(unit.column) if unit else None
         try:
-            checks = _counted(described, pieces, counted, unit, persons)
+            for piece in pieces_of(table, wanted, skipped):
+                for one in counted:
+                    one.count(piece)
+                if persons:
+                    persons.add(piece[persons.column])
         except DataError as error:
-            raise DataError(f"{table}: {error}" if path else str(error)) from None
+            raise DataError(f"{named}{error}") from None
         dropped = DroppedRows.of(unit, *persons.counted()) if unit and persons else None
     if not checks[0].rows:
-        raise DataError(f"{table if path else 'the table'} has no rows, so there is nothing to check.")
+        raise DataError(f"{table if named else 'the table'} has no rows, so there is nothing to check.")
     left_out = tuple(name for name in present if name not in wanted)
-    return TableCheck(checks, left_out, schema.source, tuple(broken), dropped, weight, dict(skipped))
+    return TableCheck(tuple(checks), left_out, schema.source, tuple(broken), dropped, weight, dict(skipped))
 
 
 def warn_of_place(table: Any) -> None:
@@ -218,57 +226,16 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
     return f"{plural(sum(skipped.values()), 'row')} ({', '.join(named)})"
 
 
-def _counted(
-    columns: Sequence[SchemaColumn],
-    pieces: Iterator[Mapping[str, Values]],
-    counted: Sequence[CountedConstraint | WeightCheck],
-    unit: Unit | None,
-    persons: Persons | None,
-) -> tuple[ColumnCheck, ...]:
-    counts = [np.zeros((len(FATES), column.size), dtype=np.int64) for column in columns]
-    examples: list[dict[int, list[str]]] = [{UNREADABLE: [], OUTSIDE: []} for _ in columns]
-    details = [Detail(column) for column in columns]
-    for piece in pieces:
-        for one in counted:
-            one.count(piece)
-        if unit and persons:
-            persons.add(unit.column, piece[unit.column])
-        for column, found, shown, detail in zip(columns, counts, examples, details, strict=True):
-            values = piece[column.name]
-            codes, fates = column.fates(values)
-            detail.count(values, fates)
-            cells = np.bincount(fates.astype(np.int64) * column.size + codes, minlength=found.size)
-            found += cells.reshape(found.shape)
-            for fate, few in shown.items():
-                if len(few) < EXAMPLES and cells.reshape(found.shape)[fate].any():
-                    lost = values.where(fates == fate).array[:SEARCHED]
-                    few[:] = _few([*few, *map(shown_value, lost)])
-                    detail.compare_case(lost)
-    return tuple(ColumnCheck(*found) for found in zip(columns, counts, examples, details, strict=True))
-
-
-def _few(shown: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(shown))[:EXAMPLES]
-
-
-def _counted_by_partition(
-    columns: Sequence[SchemaColumn], frame: nw.LazyFrame[Any], counted: Sequence[CountedConstraint | WeightCheck]
-) -> tuple[ColumnCheck, ...]:
-    """Return what `_counted` does, counted where the partitions of the frame are."""
+def _count_by_partition(frame: nw.LazyFrame[Any], counted: Sequence[Tally]) -> None:
+    """Count the rows of a frame where its partitions are."""
 
     def tallied(pieces: Iterator[Mapping[str, Values]]) -> Iterator[dict[str, Any]]:
         own = copy.deepcopy(list(counted))
-        checks = _counted(columns, pieces, own, None, None)
-        yield {"tally": [pickle.dumps(([(one.counts, one.examples, one.detail) for one in checks], own))]}
+        for piece in pieces:
+            for one in own:
+                one.count(piece)
+        yield {"tally": [pickle.dumps(own)]}
 
-    checks = _counted(columns, iter(()), (), None, None)
     for tally in collected(by_partition(frame, tallied, {"tally": np.dtype("S")}))["tally"].to_list():
-        others, rules = pickle.loads(tally)
-        for check, (counts, examples, detail) in zip(checks, others, strict=True):
-            check.counts[:] += counts
-            for fate, few in check.examples.items():
-                few[:] = _few([*few, *examples[fate]])
-            check.detail.merge(detail)
-        for one, other in zip(counted, rules, strict=True):
+        for one, other in zip(counted, pickle.loads(tally), strict=True):
             one.merge(other)
-    return checks

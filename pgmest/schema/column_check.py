@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from pgmest.data.values import Values
 from pgmest.errors import listed, percent_text
 from pgmest.schema.categorical import Boolean, Categorical
-from pgmest.schema.column import FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn
+from pgmest.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
 from pgmest.schema.detail import Detail, unused_between
 from pgmest.schema.grid import Grid
 
@@ -34,6 +35,9 @@ FEW_BINS = 4
 SWALLOWED, FEWEST_SWALLOWED = 0.1, 5
 """The share and the number of values that are one number inside a wide bin from which on it is said in words."""
 
+EXAMPLES, SEARCHED = 3, 1000
+"""The number of values of each fate that are shown, and the number of those of a piece that are looked at."""
+
 FEW_USED = 0.5
 MANY_NUMBERS = 20
 """Whole numbers may be labels if at most this share of at least this many numbers occur."""
@@ -54,6 +58,33 @@ class ColumnCheck:
     counts: np.ndarray
     examples: Mapping[int, list[str]]
     detail: Detail
+
+    @classmethod
+    def of(cls, column: SchemaColumn) -> ColumnCheck:
+        """Return the check of a column, nothing counted yet."""
+        counts = np.zeros((len(FATES), column.size), dtype=np.int64)
+        return cls(column, counts, {UNREADABLE: [], OUTSIDE: []}, Detail(column))
+
+    def count(self, piece: Mapping[str, Values]) -> None:
+        """Add the rows of a piece of the table."""
+        values = piece[self.name]
+        codes, fates = self.column.fates(values)
+        self.detail.count(values, fates)
+        cells = np.bincount(fates.astype(np.int64) * self.column.size + codes, minlength=self.counts.size)
+        cells = cells.reshape(self.counts.shape)
+        self.counts[:] += cells
+        for fate, few in self.examples.items():
+            if len(few) < EXAMPLES and cells[fate].any():
+                lost = values.where(fates == fate).array[:SEARCHED]
+                few[:] = _few([*few, *map(shown_value, lost)])
+                self.detail.compare_case(lost)
+
+    def merge(self, other: ColumnCheck) -> None:
+        """Add the counts of other rows."""
+        self.counts[:] += other.counts
+        for fate, few in self.examples.items():
+            few[:] = _few([*few, *other.examples[fate]])
+        self.detail.merge(other.detail)
 
     @property
     def name(self) -> str:
@@ -259,3 +290,7 @@ class ColumnCheck:
             "remarks": list(self.remarks),
             "alarming": self.alarming,
         }
+
+
+def _few(shown: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(shown))[:EXAMPLES]

@@ -104,11 +104,11 @@ def _dataset(
     coding: Mapping[str, str] | None,
     numbered: bool = True,
 ) -> Dataset:
-    persons = Persons()
+    persons = Persons(unit.column if unit else "")
 
     def gather(piece: dict[str, Values]) -> None:
         if unit:
-            persons.add(unit.column, piece[unit.column])
+            persons.add(piece[unit.column])
 
     whole = codes_of_pieces(columns, pieces, gather, numbered)
     if unit:

@@ -12,7 +12,7 @@ One row more of a person who has more than `at_most` may replace a row that was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,11 @@ import numpy as np
 
 from pgmest.data.batches import by_partition
 from pgmest.data.values import Values
-from pgmest.errors import DataError
-from pgmest.schema.keyed_hash import place_within, row_hashes, text_hashes
+from pgmest.schema.keyed_hash import text_hashes
+from pgmest.schema.linked.keys import KeyColumn
+from pgmest.schema.linked.linking import TableRows, link_rows
 from pgmest.schema.notation import SchemaNode
-from pgmest.schema.readings import encoded_text, text_of
+from pgmest.schema.readings import encoded_text
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -56,36 +57,17 @@ class Unit:
         return cls(name, at_most)
 
 
-class Persons:
+class Persons(KeyColumn):
     """The persons to whom the rows belong, gathered a piece of the table at a time.
 
-    Two values are one person where they are written alike: 17, 17.0 and "17".
+    Two values are one person where they are one key of linked tables: 17, 17.0 and "17". The rows are a table that
+    hangs on the persons.
     """
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self.rows: list[np.ndarray] = []
+    role = "which tells persons apart"
 
-    def add(self, column: str, values: Values) -> None:
-        """Add the persons of further rows.
-
-        Raises:
-            DataError: the type of the column tells nobody apart.
-        """
-        if values.unread is not None:  # also for no rows: the error must not depend on whether there are any
-            raise _no_person(column, values.unread)
-        number = np.full(len(values), -1, dtype=np.int64)
-        positions, distinct = values.where(~values.gaps).distinct()
-        number[~values.gaps] = self._numbered(map(text_of, distinct))[positions]
-        self.rows.append(number)
-
-    def number(self, texts: Iterable[str | None]) -> None:
-        """Add the persons of further rows by their texts."""
-        self.rows.append(self._numbered(texts))
-
-    def _numbered(self, texts: Iterable[str | None]) -> np.ndarray:
-        numbers = (self._numbers.setdefault(text, len(self._numbers)) if text else -1 for text in texts)
-        return np.fromiter(numbers, dtype=np.int64)
+    def __init__(self, column: str):
+        super().__init__(column, {})
 
     @property
     def texts(self) -> list[str]:
@@ -94,25 +76,16 @@ class Persons:
 
     def counted(self) -> tuple[np.ndarray, int]:
         """Return the number of rows of each person, shape (persons,), and the number of rows of nobody."""
-        person = np.concatenate([np.empty(0, dtype=np.int64), *self.rows])
+        person = self.rows
         return np.bincount(person[person >= 0], minlength=len(self._numbers)), int((person < 0).sum())
 
     def kept(self, codes: Sequence[np.ndarray], at_most: int, key: bytes) -> np.ndarray:
         """Return the rows that stay, ascending, of a table with these columns of codes."""
-        person = np.concatenate(self.rows)
-        somebody = person >= 0
-        counts = np.bincount(person[somebody], minlength=len(self._numbers) + 1)
-        crowded = np.flatnonzero(somebody & (counts[person] > at_most))
-        stays = somebody.copy()
-        stays[crowded] = False
-        found, positions = np.unique(person[crowded], return_inverse=True)
         texts = self.texts
-        start = text_hashes((texts[number] for number in found), key)[positions]
-        scores = row_hashes(start, person[crowded], [column[crowded] for column in codes])
-        order = np.lexsort((scores, person[crowded]))
-        chosen = crowded[order[place_within(person[crowded][order]) < at_most]]
-        stays[chosen] = True
-        return np.flatnonzero(stays)
+        rows = TableRows("persons", None, self.rows, at_most, codes)
+        tables = {"persons": TableRows(None, np.arange(len(texts)), None, 0), "rows": rows}
+        found = link_rows(tables, lambda numbers: text_hashes((texts[one] for one in numbers.tolist()), key))
+        return np.sort(found["rows"].rows)
 
 
 # -- engines ----------------------------------------------------------------------------------------------------------
@@ -124,10 +97,10 @@ def written_persons(column: str, values: Values) -> list[str | None]:
     Raises:
         DataError: the type of the column tells nobody apart.
     """
-    persons = Persons()
-    persons.add(column, values)
-    (numbers,), texts = persons.rows, [encoded_text(text).decode("latin-1") for text in persons.texts]
-    return [texts[number] if number >= 0 else None for number in numbers.tolist()]
+    persons = Persons(column)
+    persons.add(values)
+    texts = [encoded_text(text).decode("latin-1") for text in persons.texts]
+    return [texts[number] if number >= 0 else None for number in persons.rows.tolist()]
 
 
 def persons_in_engine(frame: nw.LazyFrame[Any], unit: Unit) -> nw.LazyFrame[Any]:
@@ -149,13 +122,7 @@ def kept_persons(written: np.ndarray, codes: Sequence[np.ndarray], at_most: int,
         at_most: the most rows of one person.
         key: that of the choice.
     """
-    persons = Persons()
+    persons = Persons("")
     texts = [None if text is None else text.encode("latin-1").decode("utf-8", "surrogatepass") for text in written]
-    persons.number(texts)
+    persons.add(Values.of(np.array([*texts, None], dtype=object)[:-1]))
     return persons.kept(codes, at_most, key)
-
-
-def _no_person(column: str, kind: str) -> DataError:
-    return DataError(
-        f"column '{column}', which tells persons apart, is of type {kind}; it must be of text or numbers: cast it."
-    )

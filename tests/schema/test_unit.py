@@ -200,3 +200,13 @@ def test_parts_of_bounded_records_are_bounded():
     assert Dataset.concat([data, Dataset.from_codes(data.codes, data.domain)]).records_per_person == 3
     lazy = schema(2).encode(frame([("p", 1, "a")]).lazy())
     assert lazy.select("x").records_per_person == lazy.collect().records_per_person == 2
+
+
+def test_one_person_is_one_key_of_linked_tables():
+    schema = Schema.from_dict(
+        {"columns": {"x": {"type": "integer", "min": 0, "max": 9}}, "unit": {"column": "id", "at_most": 1}}
+    )
+    table = pd.DataFrame({"id": np.array([17, 17.0, "17", "17.0", "017", None], dtype=object), "x": range(6)})
+    found = schema.check(table).dropped
+    assert found is not None
+    assert (found.persons, found.beyond, found.nobody, found.most) == (2, 3, 1, 4)

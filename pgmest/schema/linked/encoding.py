@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.data.batches import batches
-from pgmest.data.chunked_reader import column_names, read_pieces
+from pgmest.data.batches import pieces_of
+from pgmest.data.chunked_reader import column_names
 from pgmest.data.dataset import Dataset
-from pgmest.data.frames import ReadingWarning, lazy_frame
+from pgmest.data.frames import ReadingWarning
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import CountRule
 from pgmest.data.table_file import is_file
-from pgmest.data.values import Values, read_values
+from pgmest.data.values import Values
 from pgmest.errors import DataError
 from pgmest.schema.encoding import NOTICED, codes_of_pieces
 from pgmest.schema.grid import Grid
@@ -164,17 +164,9 @@ def _read(
             pieces.append(piece[column])
 
     try:
-        return codes_of_pieces(columns, _pieces(table, names, skipped), gather)
+        return codes_of_pieces(columns, pieces_of(table, names, skipped), gather)
     except DataError as error:
         raise DataError(f"{table if is_file(table) else f'table {part.name!r}'}: {error}") from None
-
-
-def _pieces(table: Any, names: list[str], skipped: Counter[str]) -> Iterator[dict[str, Values]]:
-    if is_file(table):
-        yield from read_pieces(table, names, left_out=skipped)
-        return
-    lazy = lazy_frame(table, names)
-    yield from iter([read_values(table, names)]) if lazy is None else batches(lazy)
 
 
 def _numbers(

@@ -5,7 +5,7 @@ Two values are one key if they are written alike: 17, 17.0, "17" and "17.0" are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ class KeyColumn:
         numbers: the number of each text so far; columns that join share it, and it grows.
     """
 
+    role = "a key"
+    """What the column is, for errors."""
+
     def __init__(self, column: str, numbers: dict[str, int]):
         self.column = column
         self._numbers = numbers
@@ -39,15 +42,19 @@ class KeyColumn:
         """
         if values.unread is not None:  # also for no rows: the error must not depend on whether there are any
             raise DataError(
-                f"column '{self.column}', a key, is of type {values.unread}; it must be of text or numbers: cast it."
+                f"column '{self.column}', {self.role}, is of type {values.unread}; it must be of text or numbers: cast "
+                "it."
             )
         number = np.full(len(values), -1, dtype=np.int64)
         positions, distinct = values.where(~values.gaps).distinct()
         whole = values.array.dtype.kind == "i"
         texts = map(str, distinct) if whole else map(_key_text, distinct)
-        numbers = [self._numbers.setdefault(text, len(self._numbers)) if text else -1 for text in texts]
-        number[~values.gaps] = np.array(numbers, dtype=np.int64)[positions]
+        number[~values.gaps] = self._numbered(texts)[positions]
         self._rows.append(number)
+
+    def _numbered(self, texts: Iterable[str | None]) -> np.ndarray:
+        numbers = (self._numbers.setdefault(text, len(self._numbers)) if text else -1 for text in texts)
+        return np.fromiter(numbers, dtype=np.int64)
 
     @property
     def rows(self) -> np.ndarray:
