@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmest.errors import ArgumentError, PgmestError, QueryError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.errors.class_errors import ClassErrorModel, classes_of
+from pgmest.models.errors.classes import classes_of
 from pgmest.models.errors.error_model import FEWEST, MOST_NUMBERS, ErrorModel
 from pgmest.models.errors.plausible_tables import without_negative_counts
 from pgmest.models.errors.possible_values import possible_values
@@ -154,7 +154,7 @@ def drawn_answers(
     calls = int(np.clip(MOST_NUMBERS_OF_CALLS // max(1, domain.size(whole)), FEWEST, MOST_CALLS)) if function else None
     shape = domain.project(whole).shape
     drawn = errors.draws(asked, calls, np.random.default_rng(key)).reshape(-1, *shape)
-    table = errors.tables.model.project(whole).values
+    table = errors.tables.project(whole)
     if about == "population":
         variances = errors.sampling_variances(whole, table + drawn)
         drawn = drawn + _sampling(variances, np.random.default_rng([seed, 1]))
@@ -333,7 +333,7 @@ def _over_classes(
     labels |= levels if of_levels <= MOST_CELLS else {}
     labels |= {name: (np.arange(domain[name]) == code).astype(np.int64) for name, code in evidence.items()}
     labels = {name: own for name, own in labels.items() if int(own.max()) + 1 < domain[name]}
-    reduced = ClassErrorModel.reduced(errors, labels, always=bool(levels))
+    reduced = errors.over_classes(labels, always=bool(levels))
     cells, classes = domain.size(whole), reduced.tables.domain.size(whole)
     if classes > MOST_CELLS or len(whole) > MOST_ATTRIBUTES:
         apart = "" if classes == cells else f", of which the query tells {count_text(classes)} apart"

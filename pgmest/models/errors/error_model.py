@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
@@ -15,7 +16,7 @@ from pgmest.models.errors.measured_tables import ComparedTable
 from pgmest.models.errors.model_tables import LEAST, ModelTables
 from pgmest.models.errors.plausible_tables import sums_along, without_negative_counts
 from pgmest.models.errors.smooth_shares import SmoothShares
-from pgmest.models.errors.table_answers import read_answers
+from pgmest.models.errors.table_answers import read_answers, sums_by
 from pgmest.models.errors.unseen import UnseenDependence
 from pgmest.models.protocol import EstimatedModel
 from pgmest.tables.domain import Clique
@@ -24,6 +25,9 @@ MOST_NUMBERS = 1_200_000
 """The largest number of drawn errors of a table, all draws together."""
 FEWEST, MOST = 60, 300
 """The smallest and the largest number of draws."""
+MOST_DRAWN = 6_000_000
+"""The largest number of drawn errors, all draws together, of a pair over codes that is drawn before its classes. Of
+larger tables, of which there are more, it is a tenth."""
 OF_CHOSEN = 20
 """The number of draws of a table that was chosen and measured, over which its score is averaged."""
 MARGIN, RECORDS_MARGIN = 1.05, 1.1
@@ -79,14 +83,28 @@ class ErrorModel(MeasuredEvidence):
     Counts that follow from counts of the rows above have the errors of these (`TiedCounts`). Sums that the model knows
     exactly, such as invariants, have no error. Errors of a table agree with those of its margins. In a measured table,
     errors of margins are spread evenly, as least squares does; in others, in proportion to the model's table.
+
+    Of tables over classes of codes, those of few codes are drawn over codes and added up, so that they are those of
+    every other answer. For larger tables, the answers are reduced to classes, and unmeasured dependence is as large as
+    that between codes.
+
+    Attributes:
+        always: whether tables of few codes are drawn over classes, too. Answers about levels of a tree tell more about
+            their groups than about the errors that the codes of a group share.
     """
 
+    always: bool = False
     _drawn: dict[Clique, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: EstimatedModel, known: KnownErrors) -> ErrorModel:
         """Create the error model of a model."""
         return cls(ModelTables(model, known.impossible), known, read_answers(known.measurements, model.domain))
+
+    def over_classes(self, labels: Mapping[str, np.ndarray], *, always: bool = False) -> ErrorModel:
+        """Return the errors of tables over classes, given the class of each code of attributes that are reduced."""
+        tables = ModelTables(self.tables.model, labels=labels)
+        return ErrorModel(tables, self.known, self.answers, self, always=always)
 
     def draws(
         self, clique: Clique, count: int | None = None, seed: int | np.random.Generator = 0, *, hidden: bool = True
@@ -142,7 +160,7 @@ class ErrorModel(MeasuredEvidence):
     def _drawing(self, count: int, generator: np.random.Generator, hidden: bool = True) -> Drawing:
         """Begin draws with errors of the number of records."""
         errors = self.known.total_stddev * generator.standard_normal(count)
-        errors = without_errors_of(known_sums(self.facts, self.tables.domain, ()), errors)
+        errors = self._beside_facts((), errors)
         signs, tied = generator.standard_normal(count), self.known.tied
         above = None if tied is None else tied.above.together(count, generator.spawn(1)[0], hidden=hidden)
         return Drawing(count, generator, signs, {(): errors}, hidden, above=above)
@@ -151,6 +169,11 @@ class ErrorModel(MeasuredEvidence):
         """Draw errors of a table, which agree with those of its margins that were drawn before."""
         if clique in drawing.errors:
             return drawing.errors[clique]
+        if self.codes is not None and not self.always:
+            most = {1: math.inf, 2: MOST_DRAWN}.get(len(clique), MOST_DRAWN / 10)
+            if self.codes.tables.domain.size(clique) * drawing.count <= most:
+                drawing.errors[clique] = self._summed(self.codes, clique, drawing)
+                return drawing.errors[clique]
         tied, published = self._tied(clique), self.published(clique)
         if published == clique:
             found = self._published(clique, drawing)
@@ -171,8 +194,22 @@ class ErrorModel(MeasuredEvidence):
         else:
             margins = [self._draw(clique[:axis] + clique[axis + 1 :], drawing) for axis in range(len(clique))]
             found = self._with_margins(clique, margins, drawing)
-        drawing.errors[clique] = without_errors_of(known_sums(self.facts, self.tables.domain, clique), found)
+        drawing.errors[clique] = self._beside_facts(clique, found)
         return drawing.errors[clique]
+
+    def _summed(self, codes: ErrorModel, clique: Clique, drawing: Drawing) -> np.ndarray:
+        """Draw errors of a table over codes, and add up those of each class."""
+        drawing.over_codes[()] = drawing.errors[()]
+        found = codes._draw(clique, replace(drawing, errors=drawing.over_codes, plausible={}))
+        for axis, name in enumerate(clique, start=1):
+            if name in self.tables.labels:
+                found = sums_by(found, self.tables.labels[name], self.tables.domain[name], axis)
+        return found
+
+    def _beside_facts(self, clique: Clique, errors: np.ndarray) -> np.ndarray:
+        """Return drawn errors of a table that leave the sums as they are that exact answers determine."""
+        sums = known_sums(self.facts, self.tables.model.domain, clique, self.tables.labels)
+        return without_errors_of(sums, errors)
 
     def _published(self, clique: Clique, drawing: Drawing) -> np.ndarray:
         """Draw errors of a published table, which agree with those of its margins that smaller ones determine."""
@@ -208,7 +245,7 @@ class ErrorModel(MeasuredEvidence):
 
     def _tied(self, clique: Clique) -> TiedCounts | None:
         """Return the counts that follow from those of the rows above, if they are known over the codes of a table."""
-        return self.known.tied
+        return None if self.tables.labels.keys() & set(clique) else self.known.tied
 
     def _as_above(self, clique: Clique, errors: np.ndarray, counts: np.ndarray, drawing: Drawing) -> np.ndarray:
         """Return drawn errors in which the rows that every row above has are as many as these.
@@ -284,19 +321,26 @@ class ErrorModel(MeasuredEvidence):
         return drawing.plausible[name]
 
     def _field(self, clique: Clique, drawing: Drawing) -> np.ndarray:
-        """Draw dependence of any size in tables whose codes have drawn counts.
+        """Draw dependence of any size, of which a part is smooth in the codes, in tables whose codes have drawn counts.
 
         Dependence is in proportion to the roots of the counts of codes. Where noise is as large as the counts, those of
         plausible tables are less even than those of the model.
         """
-        before, after = self.unseen.roots(clique), np.ones(drawing.count)
+        before, after = self.tables.roots(clique), np.ones(drawing.count)
         for name in clique:
             plausible = self._plausible(name, drawing)
             after = after[..., None] * np.sqrt(plausible).reshape(drawing.count, *[1] * (after.ndim - 1), -1)
         after = np.where(before > 0, after, 0.0)
         sums = np.sum(after, axis=tuple(range(1, after.ndim)), keepdims=True)
         after *= before.sum() / np.maximum(sums, LEAST)
-        return self.unseen.field(clique, after, drawing.generator)
+        rough, smooth, generator = 1.0, 0.0, drawing.generator
+        if len(clique) == 2:
+            one, other = map(self.tables.basis, clique)
+            shares = self.unseen.spectrum[: one.shape[1], : other.shape[1]]
+            parts = np.sqrt(shares) * generator.standard_normal((len(after), *shares.shape))
+            smooth, rough = one @ parts @ other.T, math.sqrt(max(0.0, 1 - float(shares.sum())))
+        cells = max(1, int(np.count_nonzero(before > 0)))
+        return (smooth + rough / math.sqrt(cells) * generator.standard_normal(after.shape)) * after
 
     def _sampling_errors(self, clique: Clique, allowed: np.ndarray, drawing: Drawing) -> np.ndarray:
         variances = allowed + self.tables.table(clique) * (self.tables.total / self.known.records)
@@ -324,7 +368,9 @@ class ErrorModel(MeasuredEvidence):
 
     @cached_property
     def unseen(self) -> UnseenDependence:
-        """The dependence that was not measured."""
+        """The dependence that was not measured, which is that between codes, also for tables over classes."""
+        if self.codes is not None:
+            return self.codes.unseen
         deviations = {}
         for pair, table in self._pairs.items():
             allowed = self.tables.allowed(pair)

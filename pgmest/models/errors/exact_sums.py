@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from pgmest.models.errors.classes import number_of
 from pgmest.sampling.facts import Facts, positions
 from pgmest.tables.domain import Clique, Domain
 
@@ -20,22 +23,45 @@ DETERMINED = 1e-9
 """Eigenvalues below this share of the largest are 0, as are weights below this share of the largest."""
 
 
-def known_sums(facts: Iterable[Facts], domain: Domain, clique: Clique) -> list[Any]:
+def known_sums(
+    facts: Iterable[Facts], domain: Domain, clique: Clique, labels: Mapping[str, np.ndarray] | None = None
+) -> list[Any]:
     """Return the sums of cells of a table that facts determine.
 
     Args:
         facts: exact answers, of which those that `is_read` accepts are read.
         domain: the attributes of the model.
         clique: the attributes of the table.
+        labels: the class of each code, for attributes of which the table has classes.
 
     Returns:
         for each fact that determines a sum, a csr_array of shape (sums, cells) with the weight of each cell, which is 0
         or 1 if the fact counts no cell twice.
     """
-    found = (
-        (_sums if one.groups is not None else _weighted_sums)(one, domain, clique) for one in facts if is_read(one)
-    )
+    found, table = [], _Table(domain, clique, labels or {})
+    for one in facts:
+        if is_read(one):
+            found.append(_sums(one, table) if one.groups is not None else _weighted_sums(one, table))
     return [sums for sums in found if sums is not None]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table over codes of some attributes and over classes of codes of others; arguments as for `known_sums`."""
+
+    domain: Domain
+    clique: Clique
+    labels: Mapping[str, np.ndarray]
+
+    def shared(self, fact: Facts) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return the cell of each cell of a fact, and of the table, in the margin that both have, and its size."""
+        names = tuple(name for name in self.clique if name in fact.clique)
+        own = {name: self.labels.get(name, np.arange(self.domain[name])) for name in self.clique}
+        sizes = {name: number_of(labels) for name, labels in own.items()}
+        margin = tuple(sizes[name] for name in names)
+        cells = np.ravel_multi_index(np.ix_(*(own[name] for name in names)), margin).reshape(-1) if names else [0]
+        place = np.asarray(cells)[positions(self.domain, fact.clique, names)]
+        return place, positions(Domain(sizes), self.clique, names), math.prod(margin)
 
 
 def is_read(fact: Facts) -> bool:
@@ -44,10 +70,9 @@ def is_read(fact: Facts) -> bool:
     return not fact.least and (fact.groups is not None or (rows <= MOST_ROWS and rows * cells <= MOST_ENTRIES))
 
 
-def _weighted_sums(fact: Facts, domain: Domain, clique: Clique) -> Any:
+def _weighted_sums(fact: Facts, table: _Table) -> Any:
     """Return the combinations of a fact's rows that give all cells of a table's cell the same weight; None without."""
-    names = tuple(name for name in clique if name in fact.clique)
-    place, cells = positions(domain, fact.clique, names), domain.size(names)
+    place, own, cells = table.shared(fact)
     rows = fact.matrix.toarray()
     onto = csr_array((np.ones(len(place)), (np.arange(len(place)), place)), shape=(len(place), cells))
     means = (rows @ onto) / np.bincount(place, minlength=cells)
@@ -56,16 +81,14 @@ def _weighted_sums(fact: Facts, domain: Domain, clique: Clique) -> Any:
     most = float(np.abs(rows).max(initial=0.0))
     sums = vectors[:, values <= DETERMINED * most**2 * max(1, len(place))].T @ means
     sums = sums[np.abs(sums).max(axis=1, initial=0.0) > DETERMINED * most]
-    return csr_array(sums[:, positions(domain, clique, names)]) if len(sums) else None
+    return csr_array(sums[:, own]) if len(sums) else None
 
 
-def _sums(fact: Facts, domain: Domain, clique: Clique) -> Any:
+def _sums(fact: Facts, table: _Table) -> Any:
     """Return the groups of a table's cells that the groups of a fact make up; None without any."""
     groups = fact.groups
     assert groups is not None
-    names = tuple(name for name in clique if name in fact.clique)
-    place, rows, cells = positions(domain, fact.clique, names), len(fact.values), domain.size(names)
-    counted = groups >= 0
+    (place, own, cells), rows, counted = table.shared(fact), len(fact.values), groups >= 0
     edges = coo_array(
         (np.ones(int(counted.sum())), (groups[counted], rows + place[counted])), shape=(rows + cells, rows + cells)
     )
@@ -76,7 +99,7 @@ def _sums(fact: Facts, domain: Domain, clique: Clique) -> Any:
     numbers = np.full(labels.max() + 1, -1)
     used = np.unique(labels[known])
     numbers[used] = np.arange(len(used))
-    group = numbers[labels][positions(domain, clique, names)]
+    group = numbers[labels][own]
     inside = np.flatnonzero(group >= 0)
     return csr_array((np.ones(len(inside)), (group[inside], inside)), shape=(len(used), len(group)))
 

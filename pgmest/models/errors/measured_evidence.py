@@ -6,11 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from pgmest.measurements.known_errors import KnownErrors
+from pgmest.models.errors.classes import by_classes
 from pgmest.models.errors.code_errors import CodeErrors
 from pgmest.models.errors.exact_sums import is_read
 from pgmest.models.errors.measured_tables import USUAL_WEIGHTS, ComparedTable, MeasuredTable, best_answer
@@ -33,17 +34,22 @@ class MeasuredEvidence:
         tables: the model's marginals.
         known: the public facts about its errors.
         answers: the noisy tables.
+        codes: the evidence about the tables over codes, if `tables` has classes of codes.
     """
 
     tables: ModelTables
     known: KnownErrors
     answers: tuple[TableAnswer, ...]
+    codes: Self | None = None
     _codes: dict[str, CodeErrors] = field(default_factory=dict)
     _larger: dict[Clique, ComparedTable | None] = field(default_factory=dict)
     _between: dict[Clique, PublishedTable] = field(default_factory=dict)
 
     def about(self, clique: Clique) -> list[TableAnswer]:
         """Return what the answers say about a table."""
+        if self.codes is not None:
+            over_classes = (by_classes(answer, self.tables.labels) for answer in self.codes.about(clique))
+            return [answer for answer in over_classes if answer is not None]
         found = [answer.onto(clique) for answer in self.answers if set(clique) <= set(answer.clique)]
         sizes = [self.tables.domain[name] for name in clique]
         return [a for a in found if a is not None and (len(clique) < 2 or a.tells_of_all(sizes))]
@@ -73,29 +79,33 @@ class MeasuredEvidence:
 
     def measured(self, clique: Clique) -> ComparedTable | None:
         """Return the measured table of two attributes or more; None if it was not measured."""
-        if len(clique) == 2:
+        if len(clique) == 2 and self.codes is None:
             return self._pairs.get(clique)
         if clique not in self._larger:
             answer = best_answer(self.about(clique))
             table = None if answer is None else MeasuredTable.of(answer, self.tables)
-            self._larger[clique] = (
-                None if table is None else table.compared(learned_weights([table.mixture], USUAL_WEIGHTS))
-            )
+            before = None if table is None else learned_weights([table.mixture], USUAL_WEIGHTS)
+            compared = None if table is None or before is None else table.compared(before, clique in self.known.strong)
+            self._larger[clique] = compared
         return self._larger[clique]
 
     def code_errors(self, name: str) -> CodeErrors:
         """Return the errors of a one-way marginal."""
         if name not in self._codes:
-            known, answers = (self.tables.counts(name), self.tables.total, self.known.total_stddev), self.about((name,))
-            if answers:
-                self._codes[name] = CodeErrors.of(answers, *known)
-            else:
-                self._codes[name] = CodeErrors.without_answers(self.tables.possible((name,)), *known)
+            answers, known = self.about((name,)), (self.tables.counts(name), self.tables.total, self.known.total_stddev)
+            found, codes, labels = None, self.codes, self.tables.labels.get(name)
+            if codes is not None and labels is not None and (about_codes := codes.about((name,))):
+                found = CodeErrors.of_classes(about_codes, labels, *known, codes.code_errors(name))
+            if found is None and answers:
+                found = CodeErrors.of(answers, *known)
+            self._codes[name] = found or CodeErrors.without_answers(self.tables.possible((name,)), *known)
         return self._codes[name]
 
     @cached_property
     def facts(self) -> tuple[Facts, ...]:
-        """The exact answers that the model holds, but for those that its tables miss."""
+        """The exact answers about codes that the model holds, but for those that its tables miss."""
+        if self.codes is not None:
+            return self.codes.facts
         model: Any = self.tables.model
         known = model.held_facts() if hasattr(model, "held_facts") else held_facts(self.known.measurements)
         return tuple(one for one in known if is_read(one) and self._holds(one))
@@ -107,7 +117,9 @@ class MeasuredEvidence:
     # -- published tables ----------------------------------------------------------------------------------------------
 
     def published(self, clique: Clique) -> Clique | None:
-        """Return the smallest published table that holds a table; None without any."""
+        """Return the smallest published table that holds a table; None without any, and for tables over classes."""
+        if self.codes is not None:
+            return None
         return next((table for table in self._tables_between if set(clique) <= set(table)), None)
 
     def ends(self, clique: Clique) -> np.ndarray:

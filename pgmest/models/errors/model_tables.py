@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.models.errors.classes import members, number_of
+from pgmest.models.errors.smooth_functions import smooth_functions
 from pgmest.models.protocol import EstimatedModel
+from pgmest.queries import Kron, identity
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 
@@ -31,16 +34,21 @@ class ModelTables:
         model: the model.
         impossible: for some sets of attributes, the cells that structural zeros exclude, besides those that the
             potentials of the model exclude.
+        labels: the class of each code, for attributes whose tables are over classes of codes.
     """
 
     model: EstimatedModel
     impossible: Mapping[Clique, np.ndarray] = field(default_factory=dict)
+    labels: Mapping[str, np.ndarray] = field(default_factory=dict)
     _tables: dict[Clique, np.ndarray] = field(default_factory=dict)
+    _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
-        """All attributes."""
-        return self.model.domain
+        """All attributes, with their numbers of codes or classes."""
+        if not self.labels:
+            return self.model.domain
+        return Domain(dict(self.model.domain) | {name: number_of(own) for name, own in self.labels.items()})
 
     @property
     def total(self) -> float:
@@ -54,8 +62,19 @@ class ModelTables:
     def table(self, clique: Clique) -> np.ndarray:
         """Return the marginal of a clique."""
         if clique not in self._tables:
-            self._tables[clique] = np.maximum(self.model.project(clique).values, 0.0)
+            self._tables[clique] = np.maximum(self.project(clique), 0.0)
         return self._tables[clique]
+
+    def project(self, clique: Clique) -> np.ndarray:
+        """Return the marginal of a clique as the model gives it: some counts may be negative."""
+        return self._projected(self.model, clique)
+
+    def _projected(self, model: EstimatedModel, clique: Clique) -> np.ndarray:
+        if not self.labels.keys() & set(clique):
+            return model.project(clique).values
+        labels, sizes = self.labels, model.domain
+        sums = {name: members(labels[name]) if name in labels else identity(sizes[name]) for name in clique}
+        return model.answer(Kron(sums)).values
 
     def independent(self, clique: Clique) -> np.ndarray:
         """Return the table of a clique if its attributes were independent."""
@@ -90,7 +109,7 @@ class ModelTables:
         model has no records in the cells that it excludes.
         """
         shape = self.domain.project(clique).shape
-        possible = np.ones(shape, dtype=bool) if self._even is None else self._even.project(clique).values > 0
+        possible = np.ones(shape, dtype=bool) if self._even is None else self._projected(self._even, clique) > 0
         for names, excluded in self.impossible.items():
             if set(names) <= set(clique):
                 order = [names.index(name) for name in clique if name in names]
@@ -116,3 +135,13 @@ class ModelTables:
     def pairs(self, clique: Clique) -> list[Clique]:
         """Return the pairs of attributes of a clique."""
         return list(combinations(clique, 2))
+
+    def roots(self, clique: Clique) -> np.ndarray:
+        """Return the roots of the model's counts of codes, multiplied, for each cell."""
+        return reduce(np.multiply.outer, [np.sqrt(self.counts(name)) for name in clique], np.ones(()))
+
+    def basis(self, name: str) -> np.ndarray:
+        """Return orthonormal smooth functions of the codes, times the roots of their shares, shape (codes, degrees)."""
+        if name not in self._bases:
+            self._bases[name] = smooth_functions(self.counts(name))
+        return self._bases[name]

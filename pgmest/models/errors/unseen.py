@@ -13,7 +13,6 @@ from pgmest.measurements.selection import PaidSelection
 from pgmest.models.errors.bounded_sizes import mean_below, sizes_below
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.models.errors.selected_bounds import SelectedBounds
-from pgmest.models.errors.smooth_functions import smooth_functions
 from pgmest.models.errors.smooth_shares import SmoothShares, mean_shares, shown_share
 from pgmest.tables.domain import Clique
 
@@ -60,7 +59,6 @@ class UnseenDependence:
     errors: Callable[[Clique], np.ndarray | None] = lambda _: None
     smooth: Sequence[SmoothShares] = ()
     alike: bool = False
-    _bases: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- its size ---------------------------------------------------------------------------------------------------
 
@@ -217,7 +215,7 @@ class UnseenDependence:
             labels: the group of each code of each attribute.
         """
         shares = [self.tables.counts(name) / self.tables.total for name in clique]
-        return shown_share(shares, [self.basis(name) for name in clique], labels, self.spectrum)
+        return shown_share(shares, [self.tables.basis(name) for name in clique], labels, self.spectrum)
 
     # -- its shape --------------------------------------------------------------------------------------------------
 
@@ -278,37 +276,6 @@ class UnseenDependence:
         needed = min(sizes[0], bound)
         rest = min(sizes[1], math.sqrt(bound**2 - needed**2))
         return sampling * (needed / max(sizes[0], 1e-300)) + dependence * (rest / max(sizes[1], 1e-300))
-
-    def field(self, clique: Clique, roots: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Draw dependence of any size, of which a part is smooth in the codes, shape (count, *shape).
-
-        Args:
-            clique: the attributes.
-            roots: `roots`, but of the counts in each draw, shape (count, *shape). Their ratio to those of the model
-                would not do, as these may be next to 0.
-            generator: the random generator.
-        """
-        rough, smooth = 1.0, 0.0
-        if len(clique) == 2:
-            one, other = map(self.basis, clique)
-            shares = self.spectrum[: one.shape[1], : other.shape[1]]
-            parts = np.sqrt(shares) * generator.standard_normal((len(roots), *shares.shape))
-            smooth, rough = one @ parts @ other.T, math.sqrt(max(0.0, 1 - float(shares.sum())))
-        cells = max(1, int(np.count_nonzero(self.roots(clique) > 0)))
-        return (smooth + rough / math.sqrt(cells) * generator.standard_normal(roots.shape)) * roots
-
-    def roots(self, clique: Clique) -> np.ndarray:
-        """Return the roots of the model's counts of codes, multiplied, for each cell."""
-        found = np.ones(())
-        for name in clique:
-            found = np.multiply.outer(found, np.sqrt(self.tables.counts(name)))
-        return found
-
-    def basis(self, name: str) -> np.ndarray:
-        """Return orthonormal smooth functions of the codes, times the roots of their shares, shape (codes, degrees)."""
-        if name not in self._bases:
-            self._bases[name] = smooth_functions(self.tables.counts(name))
-        return self._bases[name]
 
     @cached_property
     def spectrum(self) -> np.ndarray:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.errors import ArgumentError
-from pgmest.models.errors import class_errors, drawn_intervals
-from pgmest.models.errors.class_errors import by_classes, classes_of
+from pgmest.models.errors import classes, drawn_intervals, error_model
+from pgmest.models.errors.classes import by_classes, classes_of
 from pgmest.models.errors.drawn_intervals import drawn_answers
 from pgmest.models.errors.table_answers import Side, TableAnswer
 from tests.models.errors.test_drawn_intervals import table_of
@@ -43,11 +43,11 @@ def sides(draw):
     """Draw a side over groups, and the class of each code."""
     size = draw(st.integers(1, 6))
     generator = np.random.default_rng(draw(st.integers(0, 10**6)))
-    labels = class_errors._by_first(generator.integers(0, draw(st.integers(1, size)), size))
+    labels = classes._by_first(generator.integers(0, draw(st.integers(1, size)), size))
     groups = int(labels.max()) + 1
     rows = draw(st.integers(0, groups + 2))
     matrix = None if rows == 0 else generator.integers(-1, 3, (rows, groups)).astype(float)
-    return Side(labels, matrix), class_errors._by_first(generator.integers(0, draw(st.integers(1, size)), size))
+    return Side(labels, matrix), classes._by_first(generator.integers(0, draw(st.integers(1, size)), size))
 
 
 @given(sides())
@@ -87,7 +87,7 @@ def test_errors_over_classes_are_those_over_codes(name, evidence, monkeypatch):
     over_codes = drawn_answers(model, query, given=evidence)
     monkeypatch.setattr(drawn_intervals, "MOST_CELLS", 16)
     over_classes = drawn_answers(model, query, given=evidence)
-    monkeypatch.setattr(class_errors, "MOST_DRAWN", 0)
+    monkeypatch.setattr(error_model, "MOST_DRAWN", 0)
     coarse = drawn_answers(model, query, given=evidence)
     for found in (over_classes, coarse):
         assert found.answer.domain == over_codes.answer.domain
@@ -99,12 +99,12 @@ def test_errors_over_classes_are_those_over_codes(name, evidence, monkeypatch):
 
 def test_intervals_over_classes_hold(monkeypatch):
     monkeypatch.setattr(drawn_intervals, "MOST_CELLS", 16)
-    held: dict[int, list[np.ndarray]] = {0: [], class_errors.MOST_DRAWN: []}
+    held: dict[int, list[np.ndarray]] = {0: [], error_model.MOST_DRAWN: []}
     for seed in range(3):
         data = table_of(seed, 3000, DOMAIN)
         model = estimated(data, seed)
         for most, found in held.items():
-            monkeypatch.setattr(class_errors, "MOST_DRAWN", most)
+            monkeypatch.setattr(error_model, "MOST_DRAWN", most)
             for query in QUERIES.values():
                 ends = model.interval(query, kind="errors")
                 exact = query.apply(data.project(query.attributes))
@@ -133,3 +133,21 @@ def test_sums_over_many_cells_have_intervals():
         model.interval(("a", "b"))
     with pytest.raises(ArgumentError, match="few different columns"):
         model.interval(pg.Kron({"a": pg.queries.prefix(800), "b": pg.queries.prefix(700)}))
+
+
+@pytest.mark.parametrize("most", [0, 6_000_000], ids=["over classes", "over codes"])
+def test_exact_answers_have_no_errors_over_classes(most, monkeypatch):
+    """Sums over classes that exact answers determine have no error, also in tables of too many cells."""
+    data = table_of(0, 3000, DOMAIN)
+    exact = [pg.LinearMeasurement.exact(data.project(names).values, names) for names in ("c", ("a", "d"))]
+    model = pg.estimate([*estimated(data, 0).measurements[:2], *exact], DOMAIN)
+    monkeypatch.setattr(drawn_intervals, "MOST_CELLS", 16)
+    monkeypatch.setattr(error_model, "MOST_DRAWN", most)
+    halves = {name: np.repeat(np.eye(2), SIZES[name] // 2, axis=1) for name in ("a", "b", "c")}
+    low, high = model.interval(pg.Kron({"a": halves["a"], "c": halves["c"]}), kind="errors")
+    assert np.all(high.values - low.values > 1)
+    pair = pg.Kron({"a": halves["a"], "d": np.eye(2), "c": np.ones((1, 8))})
+    for sums in (pg.Kron({"a": np.ones((1, 6)), "c": halves["c"]}), pair):
+        low, high = model.interval(sums, kind="errors")
+        answer = sums.apply(data.project(sums.attributes))
+        np.testing.assert_allclose([low.values, high.values], [answer, answer], atol=0.5)
