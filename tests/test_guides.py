@@ -29,5 +29,25 @@ def test_python_runs(guide, tmp_path, monkeypatch):
         exec(compile("\n" * lines_before + block.group(1), str(guide), "exec"), names)
 
 
+NEEDED = {
+    r"^(from|import) statsmodels": "statsmodels",
+    r"^import polars": "polars",
+    r"^from pgmest\.adapters\.sklearn": "pgmest[sklearn]",
+    r"^import pgmest\.adapters\.mbi": "pgmest[mbi]",
+    r"evaluation\.report\(": "pgmest[plot]",
+    r"\.parquet\"": "pgmest[parquet]",
+}
+"""What the blocks of a guide do, and the package or extra that it takes."""
+
+
+@pytest.mark.parametrize("guide", sorted(GUIDES.glob("*.md")), ids=lambda path: path.stem)
+def test_its_top_says_what_its_blocks_need(guide):
+    text = guide.read_text(encoding="utf-8")
+    top = text[: text.index("```")]
+    blocks = "".join(block.group(1) for block in BLOCK.finditer(text))
+    needed = [name for pattern, name in NEEDED.items() if re.search(pattern, blocks, re.MULTILINE)]
+    assert [name for name in needed or ["need"] if name not in top] == []
+
+
 def test_there_are_guides():
     assert {"measuring"} <= {path.stem for path in GUIDES.glob("*.md")}
