@@ -2,11 +2,11 @@
 
 The root is a clique with facts (`clique_tables`). From the root outwards, the expected table of each clique is fitted
 to the separator's counts and to the facts, so that rounding keeps the facts on the margins it protects: it leaves whole
-expectations as they are. Facts on margins that fit into neither chain of margins can be missed by a few records. Then
-single records are moved (moves.py) in the tables with facts and those between them. What is missed still is left to an
-integer program (repair.py). The other tables are rounded last.
+expectations as they are. Facts on margins that fit into neither chain of margins can be missed by a few records. What
+is missed is left to an integer program (repair.py). The other tables are rounded last.
 
-Records of a list, a support, are rounded in the same way. There records are replaced (swaps.py) instead of moved.
+Records of a list, a support, are rounded in the same way. There single records are replaced (swaps.py) before the
+integer program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 from pgmest.sampling.clique_tables import CliqueTable, held, project
 from pgmest.sampling.facts import Facts, positions
-from pgmest.sampling.moves import Moves
 from pgmest.sampling.parts import repair_parts
 from pgmest.sampling.repair import ChangingTable, FactRows
 from pgmest.sampling.rounding import Network, parent_totals, round_tables
@@ -55,8 +54,6 @@ def controlled_tables(
         totals = parent_totals(domain, tables, index, made, n)
         expected[index] = fitted(domain, tables[index], totals, scale)
         made[index] = networks[index].round(expected[index], totals, state)
-    if _off(domain, tables, made, scale, Facts.outside).size:
-        Moves(domain, tables, made, expected, scale).run()
     if _off(domain, tables, made, scale, Facts.outside).size:
         generator = np.random.default_rng(int(state[0]))
         changing, facts = _changing(domain, tables, made, expected, scale)

@@ -286,27 +286,25 @@ def margins_of_all(sizes, records):
 
 
 @pytest.mark.parametrize("records", [40, 3000])
-def test_exact_totals_of_all_attributes_need_no_integer_program(monkeypatch, records):
+def test_exact_totals_of_all_attributes_hold_beside_noisy_tables(records):
     """Three families of totals in one clique have no common flow network."""
     sizes = dict(zip("abcde", (7, 9, 6, 8, 5), strict=True))
     measurements = margins_of_all(sizes, records)
     model = pg.estimate(measurements, sizes, total=records)
     plain = pg.Model(model.potentials, model.total, facts=())
     assert misses(measurements, plain.sample(seed=0)).max() > 0
-    monkeypatch.setattr(controlled, "repair_parts", None)
     for seed in range(5):
         data = model.sample(seed=seed)
         assert misses(measurements, data).max() == 0
         for clique in model.junction_tree.cliques:
-            assert np.abs(data.project(clique).values - model.project(clique).values).max() < 3
+            assert np.abs(data.project(clique).values - model.project(clique).values).max() < 4
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_integer_program_alone_holds_facts_and_changes_little(monkeypatch, seed):
+def test_attempts_with_few_classes_of_cells_hold_facts_and_change_little(monkeypatch, seed):
     sizes = dict(zip("abcde", (7, 9, 6, 8, 5), strict=True))
     measurements = margins_of_all(sizes, 300)
     model = pg.estimate(measurements, sizes, total=300)
-    monkeypatch.setattr(controlled.Moves, "run", lambda self: None)
     monkeypatch.setattr(repair, "ATTEMPTS", ((100, 1.0), (1 << 14, np.inf)))
     data = model.sample(seed=seed)
     assert misses(measurements, data).max() == 0
