@@ -29,7 +29,7 @@ from experiments.data import load
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
-from pgmest.mechanisms.lamp.candidates import FEW_CELLS, expected_errors, interaction_fraction
+from pgmest.mechanisms.lamp.candidates import expected_errors, interaction_fraction
 from pgmest.mechanisms.lamp.dependence import sampling_spread
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.one_way import LEAST_CODES, OneWayEstimate, posterior_means
@@ -45,6 +45,7 @@ POWERS = (0.5, 0.75, 1.0)
 ADDED = (1.0, 1.2, 1.4, 1.6, 2.0)
 LEAST_ERROR = 1e-4
 """This is added to relative errors, so that ratios of tiny errors do not count."""
+FEW_CELLS = 64
 LEAST = 0.04
 """Pairs with less dependence (l1 distance over the number of records) are left out; it is mostly sampling error."""
 

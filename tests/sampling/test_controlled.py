@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 import pgmest as pg
-from pgmest.sampling import controlled, parts, repair
+from pgmest.sampling import parts, repair
 from pgmest.sampling.facts import Facts, UnmetFactsWarning, exact_facts, held_facts
 from pgmest.sampling.sampler import Sampler
 from pgmest.tables.domain import Domain

@@ -27,9 +27,9 @@ SHARE_GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 81)])
 _SHARES: list[float] = SHARE_GRID.tolist()
 
 
-FEW_CELLS, DEVIATION = 64, {True: 0.5, False: 0.75}
-"""The deviation of a cell is proportional to a power of its expected count. Whether a table has at most 64 cells
-selects the power; both were fitted by `experiments.flagship.calibration`."""
+DEVIATION = 0.75
+"""The power of its expected count to which the deviation of a cell is proportional, fitted by
+`experiments.flagship.calibration`."""
 
 MOST_CONTRASTED = 16
 """The largest number of groups that are measured by contrasts. For more groups, contrasts lower the noise by at most
@@ -242,12 +242,9 @@ def table_candidate(
     levels = range(len(histograms)) if earlier is None else [earlier[0]]
     cells = [kinds_of_cells(sides, total) for sides in histograms]
     chances = [MEAN_ABSOLUTE * float(number @ sampling_spread(means)) for number, means in cells]
-    cases = [
-        SystematicDependence.of(
-            case.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1]), finest, coarse_level
-        )
-        for case in dependence.cases()
-    ]
+    systematic = SystematicDependence.of(
+        dependence.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1]), finest, coarse_level
+    )
     curves: dict[Any, list[np.ndarray]] = {view.key: [] for view in views}
     for level in levels:
         shape = tuple(round(side[0].sum()) for side in histograms[level])
@@ -255,21 +252,18 @@ def table_candidate(
             0.0 if earlier is None else earlier[1] / interaction_fraction(shape)
         )
         number, means = cells[level]
-        deviating = means ** DEVIATION[math.prod(shape) <= FEW_CELLS]
+        deviating = means**DEVIATION
         deviating /= MEAN_ABSOLUTE * (number @ deviating)
-        chance = sampling_spread(means)
-        spreads = [np.hypot(case.shown(level) * deviating, chance) for case in cases]
+        spread = np.hypot(systematic.shown(level) * deviating, sampling_spread(means))
         for view in views:
-            found = []
-            for case, spread in zip(cases, spreads, strict=True):
-                if view.queries is None:
-                    errors = expected_errors(number, spread, np.asarray(precision))
-                    by_chance = max(0.0, chances[-1] ** 2 - chances[level] ** 2)
-                    found.append(np.sqrt(errors**2 + case.hidden[level] ** 2 + by_chance))
-                else:
-                    answered = _Answered(level, number, spread, np.asarray(precision))
-                    found.append(answered.errors(view.queries, case.whole, case.hidden, interaction_fraction(shape)))
-            curves[view.key].append(sum(found[1:], found[0]) / len(found))
+            if view.queries is None:
+                errors = expected_errors(number, spread, np.asarray(precision))
+                by_chance = max(0.0, chances[-1] ** 2 - chances[level] ** 2)
+                curves[view.key].append(np.sqrt(errors**2 + systematic.hidden[level] ** 2 + by_chance))
+            else:
+                answered = _Answered(level, number, spread, np.asarray(precision))
+                free = interaction_fraction(shape)
+                curves[view.key].append(answered.errors(view.queries, systematic.whole, systematic.hidden, free))
     return _best(
         clique, {key: np.array(found) for key, found in curves.items()}, views, list(levels), earlier is not None
     )

@@ -14,8 +14,6 @@ STEPS, WEAKEST = 49, 2.0**-12
 """The number of grid points for dependence, and the smallest one, as a total variation distance."""
 CASES = 2
 """The number of equally likely values that represent the uncertainty of a dependence."""
-ALIKE = 1.1
-"""Values that differ by less than this factor are replaced by their mean."""
 ROUNDS = 100
 """The number of iterations of expectation maximization."""
 
@@ -48,12 +46,6 @@ class Dependence:
     def systematic(self) -> float:
         """The expected distance over all codes without sampling error."""
         return math.sqrt(max(0.0, self.whole**2 - self.chance**2))
-
-    def cases(self) -> list[Dependence]:
-        """Return the equally likely values of the dependence."""
-        if not self.possible or self.possible[-1] <= ALIKE * self.possible[0]:
-            return [self]
-        return [Dependence(self.coarse * (value / self.whole), value) for value in self.possible]
 
     def beyond(self, coarse_chance: float, whole_chance: float) -> Dependence:
         """Return the dependence after subtracting the sampling error, which adds in squares."""

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence
+from pgmest.mechanisms.lamp.dependence import posterior_dependence
 from pgmest.mechanisms.lamp.scorer import ScoreHistory
 from pgmest.privacy.grouped_distances import GroupedDistance
 
@@ -83,9 +83,3 @@ def test_an_earlier_score_counts_less_where_other_counts_are_expected_now():
     value, stddev = known.with_earlier(question([[50, 50], [0, 0]]), 110.0, 1.0)
     assert value == pytest.approx(110.0, abs=0.1)
     assert stddev == pytest.approx(1.0, abs=1e-3)
-
-
-def test_what_is_uncertain_is_two_cases_and_what_is_known_one():
-    assert Dependence(10.0, 20.0).cases() == [Dependence(10.0, 20.0)]
-    assert Dependence(10.0, 20.0, (19.9, 20.1)).cases() == [Dependence(10.0, 20.0, (19.9, 20.1))]
-    assert Dependence(10.0, 20.0, (0.0, 40.0)).cases() == [Dependence(0.0, 0.0), Dependence(20.0, 40.0)]
