@@ -74,15 +74,6 @@ class Answer:
         """Return the standard deviation of the noise in a cell of `table`, given all marginals of fewer attributes."""
         return math.sqrt(self.variance * interaction_fraction(self.shape))
 
-    def one_way(self, axis: int, total: float) -> tuple[np.ndarray, float] | None:
-        """Return the counts of an attribute's groups and their variance, or None if the answers do not contain them."""
-        own = self.factors[axis]
-        if any(factor is not None for place, factor in enumerate(self.factors) if place != axis):
-            return None
-        others = tuple(place for place in range(self.values.ndim) if place != axis)
-        sums, variance = self.values.sum(axis=others), self.values.size // self.values.shape[axis] * self.variance
-        return (sums if own is None else total / own.shape[1] + np.linalg.pinv(own) @ sums), variance
-
 
 def _along_axes(factors: Sequence[np.ndarray | None], table: np.ndarray) -> np.ndarray:
     """Multiply a table by a matrix along each axis."""

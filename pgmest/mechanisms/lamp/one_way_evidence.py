@@ -17,7 +17,6 @@ from pgmest.mechanisms.lamp.possible_cells import PossibleCells, TiedTables
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.tree_counts import TreeAnswers
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.groups import is_identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ class OneWayEvidence:
     @cached_property
     def _one_way(self) -> dict[str, OneWayEstimate]:
         """The estimated one-way marginal of each measured attribute, without answers about ranges."""
-        noisy = {name: self._merged(name) for name in self.noisy}
+        noisy = {name: self._noise(name) for name in self.noisy}
         found = {name: OneWayEstimate.of(*noisy[name], self.total) for name in noisy if name not in self._trees}
         if self.public is not None:
             publicly = {
@@ -103,7 +102,7 @@ class OneWayEvidence:
         found = {}
         for name in self.noisy:
             if levels := branches(self.domain, name):
-                values, stddev = self._merged(name)
+                values, stddev = self._noise(name)
                 public = None if self.public is None else self.public.one_way(name, self.total)
                 groups = self.ranges.get(name, ())
                 found[name] = TreeAnswers(values, stddev**2, groups, levels, self.total, public)
@@ -113,28 +112,10 @@ class OneWayEvidence:
         """Return, for each attribute with a tree, whether the codes of each lowest branch are distinguished."""
         return {name: answers.distinguished for name, answers in self._trees.items()}
 
-    def _merged(self, name: str) -> tuple[np.ndarray, float]:
-        """Return the noisy counts of an attribute, combined with the margins of its pairs, and their stddev."""
+    def _noise(self, name: str) -> tuple[np.ndarray, float]:
+        """Return the noisy counts of an attribute and the standard deviation of the noise."""
         values, variance = self.noisy[name]
-        for labels, sums, spent in self._one_way_answers(name):
-            widths = np.bincount(labels)
-            before, old = np.bincount(labels, values), widths * variance
-            share = old / (old + spent)
-            values = values + (share * (sums - before) / widths)[labels]
-            if is_identity(labels):
-                variance = 1 / (1 / variance + 1 / spent)
         return values, variance**0.5
-
-    def _one_way_answers(self, name: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Return the margins of an attribute's noisy tables: groups, counts and variance, the finest groups first."""
-        answers = []
-        for answer in self.answers:
-            if name in answer.clique and not answer.public:
-                axis = answer.clique.index(name)
-                found = answer.one_way(axis, self.total)
-                if found is not None:
-                    answers.append((answer.groups[axis], *found))
-        return sorted(answers, key=lambda entry: -int(entry[0][-1]))
 
     def counts(self, name: str) -> np.ndarray:
         """Return the estimated one-way marginal, which has the sum `total` and is positive for possible codes."""
@@ -157,7 +138,7 @@ class OneWayEvidence:
 
     def _noisy_counts(self, name: str) -> tuple[np.ndarray, float]:
         """Return the noisy counts of an attribute and their standard deviation; those with ranges are estimates."""
-        return (self._separate_counts(name), self.stddev(name)) if name in self.ranges else self._merged(name)
+        return (self._separate_counts(name), self.stddev(name)) if name in self.ranges else self._noise(name)
 
     def _implied(self, clique: Clique) -> np.ndarray | None:
         """Return the table over all codes that structural zeros imply for attributes that they tie, or None."""
