@@ -22,7 +22,7 @@ from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
 from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
-from pgmest.mechanisms.lamp.scorer import ScoreHistory, Scorer, scores_stddev
+from pgmest.mechanisms.lamp.scorer import NO_PAIRS, Scorer, scores_stddev
 from pgmest.mechanisms.lamp.screening import screened_pairs, selections
 from pgmest.mechanisms.lamp.shrinkage import ipf
 from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
@@ -119,7 +119,7 @@ class ScoredRounds:
             measured again first, some pairs are selected and only these are scored, and dependent pairs weigh more.
         level_of: The level of the groups of each measured pair and triple.
         dependence: The estimated dependence of pairs and triples.
-        score_history: The scores so far.
+        distances: The last noisy distance of each scored pair and triple, and the standard deviation of its noise.
     """
 
     mechanism: LAMP
@@ -136,7 +136,7 @@ class ScoredRounds:
     level_of: dict[Clique, int] = field(default_factory=dict)
     dependence: dict[Clique, Dependence] = field(default_factory=dict)
     small_budget: bool = False
-    score_history: ScoreHistory = field(default_factory=ScoreHistory)
+    distances: dict[Clique, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def pairs(self) -> list[Clique]:
@@ -147,7 +147,7 @@ class ScoredRounds:
     def _scorer(self) -> Scorer:
         """The scorer for one release of scores."""
         spend = self.curator.budget * self._score_share
-        return Scorer(self.curator, self.evidence, self.levels, spend, self.score_history)
+        return Scorer(self.curator, self.evidence, self.levels, spend)
 
     @property
     def _score_share(self) -> float:
@@ -189,12 +189,20 @@ class ScoredRounds:
         else:
             if self.small_budget and not (triples and self.demand.triples):
                 scorer, expected = self.screened(scorer, expected)
-            found = scorer.found([expected])[0].dependence
+            found = self._scored(scorer, expected)
         self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
             expected = self._expected_triples(self._triple_candidates(), expected)
             if expected:
-                self.dependence.update(scorer.found([expected], found)[0].dependence)
+                self.dependence.update(self._scored(scorer, expected, found))
+
+    def _scored(
+        self, scorer: Scorer, expected: dict[Clique, np.ndarray], pairs: Mapping[Clique, Dependence] = NO_PAIRS
+    ) -> dict[Clique, Dependence]:
+        """Score tables, and return their dependence; for triples, `pairs` has that of the pairs inside."""
+        scores = scorer.found([expected], pairs)[0]
+        self.distances.update((clique, (noisy, scores.stddev)) for clique, noisy in scores.noisy.items())
+        return scores.dependence
 
     def screened(self, scorer: Scorer, expected: dict[Clique, np.ndarray]) -> tuple[Scorer, dict[Clique, np.ndarray]]:
         """Return the scorer and the tables of the pairs to score: in the first round, those of a spanning forest.

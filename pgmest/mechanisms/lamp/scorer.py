@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -73,28 +72,6 @@ Groups = tuple[np.ndarray, ...]
 """For each attribute of a marginal, the group of each code."""
 
 
-@dataclass(eq=False)
-class ScoreHistory:
-    """The scores of all rounds so far.
-
-    If the expected counts change, the distance from them changes by at most the distance between old and new ones. So
-    an earlier score is an estimate of the current distance, with that change as an additional error.
-    """
-
-    found: dict[tuple[Clique, tuple[int, ...]], tuple[np.ndarray, float, float]] = field(default_factory=dict)
-
-    def with_earlier(self, question: GroupedDistance, noisy: float, stddev: float) -> tuple[float, float]:
-        """Return a score and its standard error, averaged with earlier scores of the same marginal and groups."""
-        key = question.clique, question.expected.shape
-        if key in self.found:
-            expected, before, error = self.found[key]
-            error = math.hypot(error, float(np.abs(question.expected - expected).sum()))
-            share = error**2 / (error**2 + stddev**2)
-            noisy, stddev = before + share * (noisy - before), math.sqrt(share) * stddev
-        self.found[key] = question.expected.astype(np.float32), noisy, stddev
-        return noisy, stddev
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
     """The scores of several marginals.
@@ -121,14 +98,12 @@ class Scorer:
         evidence: The evidence so far.
         levels: For each attribute, the groups of its codes, from coarse to fine.
         spend: The budget of one release of scores.
-        history: The earlier scores.
     """
 
     curator: Curator
     evidence: Evidence
     levels: Mapping[str, Sequence[np.ndarray]]
     spend: Budget
-    history: ScoreHistory = field(default_factory=ScoreHistory)
 
     def stddev(self, cliques: Iterable[Clique]) -> float:
         """Return the standard deviation of the noise in each score if these marginals are scored."""
@@ -170,18 +145,11 @@ class Scorer:
         ]
         released = noisy_distances(self.curator, questions, self.spend)
         stddev = scores_stddev(len(questions), self.spend, self.curator.neighbors)
-        scores = np.array([released, np.full(len(questions), stddev)])
-        if len(asked) == 1:
-            known = [self.history.with_earlier(*each) for each in zip(questions, scores[0], scores[1], strict=True)]
-            scores = np.reshape(known, (-1, 2)).T
-        chances = [MEAN_ABSOLUTE * float(sampling_spread(question.expected).sum()) for question in questions]
+        chances = np.array([MEAN_ABSOLUTE * float(sampling_spread(question.expected).sum()) for question in questions])
         ends = np.cumsum([len(batch) for batch in batches])[:-1]
-        split = np.split(np.vstack([scores, chances]), ends, axis=1)
-        seen = [
-            self._beyond(batch, each[0], each[1], each[2], pairs) if batch else {}
-            for batch, each in zip(batches, split, strict=True)
-        ]
-        noisy = [_by_clique(*each) for each in zip(batches, np.split(released, ends), strict=True)]
+        split = list(zip(batches, np.split(released, ends), np.split(chances, ends), strict=True))
+        seen = [self._beyond(batch, known, stddev, chance, pairs) if batch else {} for batch, known, chance in split]
+        noisy = [_by_clique(batch, known) for batch, known, _ in split]
         return [
             Scores(
                 {clique: _dependence(values, seen[at + 1].get(clique, values)) for clique, values in seen[at].items()},
@@ -195,13 +163,13 @@ class Scorer:
         self,
         entries: Sequence[tuple[Clique, Groups]],
         noisy: np.ndarray,
-        stddev: np.ndarray,
+        stddev: float,
         chances: np.ndarray,
         pairs: Mapping[Clique, Dependence],
     ) -> dict[Clique, np.ndarray]:
         """Return the likely dependences without known errors, and last the sampling error that they include."""
         explained = np.hypot(self._explained(entries, pairs), chances)
-        systematic = posterior_dependence(noisy, explained, stddev, self.evidence.total)
+        systematic = posterior_dependence(noisy, explained, np.full(len(noisy), stddev), self.evidence.total)
         return _by_clique(entries, np.column_stack([np.hypot(systematic, chances[:, None]), chances]))
 
     def _explained(self, entries: Sequence[tuple[Clique, Groups]], pairs: Mapping[Clique, Dependence]) -> np.ndarray:

@@ -185,8 +185,8 @@ class LinkedRounds(Rounds):
     def scored(self) -> dict[Clique, float]:
         """Return the largest likely distance of each table that was scored and not measured, over all its codes."""
         found: dict[Clique, float] = {}
-        for (clique, _), (_, noisy, stddev) in self.score_history.found.items():
-            if clique not in self.level_of:  # the finest groups come last
+        for clique, (noisy, stddev) in self.distances.items():
+            if clique not in self.level_of:
                 found[clique] = max(noisy, 0.0) + LIKELY * stddev
         return found
 

@@ -1,4 +1,4 @@
-"""The dependence from noisy distances, and the scores of several rounds."""
+"""The dependence from noisy distances."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pgmest.mechanisms.lamp.dependence import posterior_dependence
-from pgmest.mechanisms.lamp.scorer import ScoreHistory
-from pgmest.privacy.grouped_distances import GroupedDistance
 
 TOTAL, COUNT = 10_000.0, 200
 
@@ -61,25 +59,3 @@ def test_any_scores_have_an_estimate(noisy, explained, stddev):
     found = posterior_dependence(noisy, explained, np.full(7, stddev), TOTAL)
     assert np.isfinite(found).all()
     assert (found >= 0).all()
-
-
-def question(expected):
-    return GroupedDistance(("a", "b"), (np.arange(2), np.arange(2)), np.asarray(expected, dtype=float))
-
-
-def test_scores_of_the_same_question_are_averaged():
-    known = ScoreHistory()
-    assert known.with_earlier(question([[1, 2], [3, 4]]), 10.0, 2.0) == (10.0, 2.0)
-    value, stddev = known.with_earlier(question([[1, 2], [3, 4]]), 20.0, 2.0)
-    assert value == pytest.approx(15.0)
-    assert stddev == pytest.approx(2**0.5)
-    value, stddev = known.with_earlier(question([[1, 2], [3, 4]]), 21.0, 1.0)
-    assert (value, stddev) == (pytest.approx(19.0), pytest.approx((2 / 3) ** 0.5))
-
-
-def test_an_earlier_score_counts_less_where_other_counts_are_expected_now():
-    known = ScoreHistory()
-    known.with_earlier(question([[0, 0], [0, 0]]), 10.0, 1.0)
-    value, stddev = known.with_earlier(question([[50, 50], [0, 0]]), 110.0, 1.0)
-    assert value == pytest.approx(110.0, abs=0.1)
-    assert stddev == pytest.approx(1.0, abs=1e-3)
