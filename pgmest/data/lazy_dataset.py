@@ -166,16 +166,12 @@ class LazyDataset(Dataset):
         batches = _batches(self._frame, part) if cliques and self._weight is None else None
         if batches is None:
             return {}
-        covering = {name: clique for clique in cliques if len(clique) > 1 for name in clique}
-        alone: list[Clique] = [(name,) for name in part if name not in covering]
-        counted = [*(clique for clique in cliques if len(clique) > 1), *alone]
-        counts = {clique: np.zeros(part.project(clique).shape) for clique in counted}
+        singly: list[Clique] = [(name,) for name in part]
+        counts = {clique: np.zeros(part.project(clique).shape) for clique in (*cliques, *singly)}
         for batch in batches:
             for clique, table in zip(counts, batch.project_many(counts), strict=True):
                 counts[clique] += table.values
         found = {frozenset(clique): Factor(part.project(clique), table) for clique, table in counts.items()}
-        for name, clique in covering.items():
-            found[frozenset((name,))] = found[frozenset(clique)].project((name,))
         singles = {name: found[frozenset((name,))].values.astype(np.int64) for name in part}
         self._compare(singles, float(next(iter(singles.values())).sum()))
         return found

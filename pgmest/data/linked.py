@@ -259,32 +259,30 @@ class LinkedDataset:
         )
         return self._with_rows(tables, {name: places_of(kept, table.rows)})
 
-    def _with_rows(self, taken: Mapping[str, LinkedTable], places: Mapping[str, np.ndarray]) -> LinkedDataset:
+    def _with_rows(
+        self, taken: Mapping[str, LinkedTable], places: Mapping[str, np.ndarray], in_order: bool = False
+    ) -> LinkedDataset:
         """Return the linked tables with some tables as given, and in the others the rows that hang on what they keep.
 
         Args:
             taken: some tables, with all those above them.
             places: of those on which others hang, the place of each row, or -1 where it is left out.
+            in_order: whether the rows of the others come in the order of their parents.
         """
         tables, places = dict(taken), dict(places)
         for name in [name for name in self.order if name not in taken]:
             table, (parent, parent_rows) = self.tables[name], self.link(name)
             to = places[parent][parent_rows]
             stays = np.flatnonzero(to >= 0)
+            stays = stays[np.argsort(to[stays], kind="stable")] if in_order else stays
             tables[name] = replace(table, dataset=table.dataset.take(stays), parent_rows=to[stays])
             places[name] = places_of(stays, table.rows)
         return replace(self, tables=tables)
 
     def in_order(self) -> LinkedDataset:
         """Return the same rows with those of each table in the order of their parents, otherwise in their own."""
-        tables, places = {self.root: self.tables[self.root]}, {self.root: np.arange(len(self))}
-        for name in self.order[1:]:
-            table, (parent, parent_rows) = self.tables[name], self.link(name)
-            to = places[parent][parent_rows]
-            order = np.argsort(to, kind="stable")
-            tables[name] = replace(table, dataset=table.dataset.take(order), parent_rows=to[order])
-            places[name] = places_of(order, table.rows)
-        return replace(self, tables=tables)
+        root = self.root
+        return self._with_rows({root: self.tables[root]}, {root: np.arange(len(self))}, in_order=True)
 
     def __len__(self) -> int:
         """Return the number of rows of the root."""

@@ -91,7 +91,7 @@ class CountedConstraint(Counted):
         self.rows, self.broken = self.rows + other.rows, self.broken + other.broken
         self.cells.update(other.cells)
 
-    def _judged(self, values: Sequence[Values]) -> tuple[np.ndarray, np.ndarray]:
+    def _judged(self, values: Sequence[Values]) -> tuple[Any, Any]:
         """Return about which rows the constraint says something, and which of these break it; shapes (rows,)."""
         read = [c.raw_numbers(v) for c, v in zip(self.columns, values, strict=True) if isinstance(c, Grid)]
         if self.impossible is not None:
@@ -103,7 +103,7 @@ class CountedConstraint(Counted):
             return np.ones(len(cells), dtype=bool), wrong
         numbers, there = (np.stack(parts) for parts in zip(*read, strict=True))
         if self.total:
-            return there.all(axis=0), self._differs(numbers[0], numbers[1:].sum(axis=0))
+            return np.all(there, axis=0), self._differs(numbers[0], numbers[1:].sum(axis=0))
         held = np.where(there, numbers, np.min(numbers, where=there, initial=0))
         return there.sum(axis=0) > 1, (there & (np.maximum.accumulate(held) > held)).any(axis=0)
 

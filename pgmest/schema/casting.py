@@ -71,7 +71,7 @@ def _maker(library: str, schema: Schema, column: SchemaColumn) -> Make | None:
     kind = None if frame is None or frame.library != library else frame.columns.get(column.name)
     if kind is None:
         return None
-    related = column.name in schema.order.columns or any(column.name in (one.name, *one.leaves) for one in schema.sums)
+    related = column.name in {*schema.order.columns, *schema.summed}
     if column.kind == "real" and related and kind.name not in ("float64", "Float64", "double", "arrow[double]"):
         return None  # rounding could break the order or the sum
     return holding(library, column, kind)

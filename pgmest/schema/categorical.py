@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +43,7 @@ class Categorical(SchemaColumn):
         ignore_case: whether capital and small letters are the same.
     """
 
+    beyond = "other"
     values: tuple[Value, ...]
     other: Value | None
     spellings: tuple[tuple[str, int], ...] = ()
@@ -87,6 +87,10 @@ class Categorical(SchemaColumn):
     @property
     def regular(self) -> int:
         return len(self.values) + (self.other is not None)
+
+    @property
+    def listed(self) -> int:
+        return len(self.values)
 
     @property
     def kind(self) -> str:
@@ -212,7 +216,7 @@ class Boolean(Categorical):
     With `labels: [no, yes]`, false's and then true's, values are these texts in the synthetic table.
     """
 
-    aliases: ClassVar[Mapping[str, int]] = BOOLEAN_TEXTS
+    beyond = "unreadable"
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Boolean:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmest.data.dates import DAY, steps_in, steps_of
 from pgmest.data.values import Values
-from pgmest.schema.date import LONGEST_FORMAT, each_text, exact
+from pgmest.schema.date import checked_format, each_text, exact
 from pgmest.schema.grid import Notation, Numbers
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.numerals import whole_bound
@@ -191,14 +191,9 @@ def _length_text(seconds: int, form: str | None) -> str:
 
 
 def _format(node: SchemaNode) -> str:
-    """Return a format of times after checking that times can be written and read in it."""
-    form, time = node.text(), datetime.datetime(1900, 1, 1, 15, 42, tzinfo=datetime.UTC)
-    if len(form) > LONGEST_FORMAT:
-        node.fail(f"must be a format of times such as %I:%M %p, of at most {LONGEST_FORMAT} characters.")
-    try:
-        read = datetime.datetime.strptime(time.strftime(form), form)
-    except (ValueError, re.error) as error:  # re.error: a directive that occurs twice
-        node.fail(f"must be a format of times such as %I:%M %p, not {node.shown} ({error}).")
-    if (read.hour, read.minute) != (time.hour, time.minute):
-        node.fail(f"must be a format of times such as %I:%M %p; {node.shown} does not say hour and minute.")
-    return form
+    return checked_format(
+        node,
+        "times such as %I:%M %p",
+        "hour and minute",
+        lambda time, form: datetime.datetime.strptime(time.strftime(form), form),
+    )

@@ -10,7 +10,7 @@ import abc
 import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -127,6 +127,14 @@ class SchemaColumn(abc.ABC):
         """The decimal places of the numbers, 0 of whole ones; None if there is no limit, or no number."""
         return None
 
+    beyond: ClassVar[str]
+    """The word for values that are outside, in a check: "clipped", "other" or "unreadable"."""
+
+    @property
+    def listed(self) -> int:
+        """The number of values or bins, without the codes of others and of missing values."""
+        return self.regular
+
     @property
     def size(self) -> int:
         """The number of codes."""
@@ -155,20 +163,8 @@ class SchemaColumn(abc.ABC):
 
     def judged(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the code of each value, gaps included, and which values `outside: error` refuses; shapes (rows,)."""
-        positions, condensed = values.where(~values.gaps).condensed()
-        codes, wrong = self._settled(self.find(condensed), self.marked(condensed))
-        code = np.full(len(values), self.gap_code, dtype=code_type(self.size))
-        code[~values.gaps] = codes[positions]
-        refused = np.full(len(values), not self.missing)
-        refused[~values.gaps] = wrong[positions]
-        return code, refused
-
-    def _settled(self, found: Found, marked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the code of each value, and which values `outside: error` refuses, from what was found of them."""
-        codes, outside, unreadable = found
-        to_gap = marked | unreadable | (outside & (self.outside == "missing"))
-        wrong = np.where(marked, not self.missing, outside | unreadable)
-        return np.where(to_gap, self.gap_code, codes).astype(code_type(self.size)), wrong
+        code, fate = self.fates(values)
+        return code, fate > (MISSING if self.missing else FORESEEN)
 
     def fates(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the code of each value, gaps included, and its fate, an index of `FATES`; each has shape (rows,).
@@ -176,12 +172,14 @@ class SchemaColumn(abc.ABC):
         Nothing is raised, also with `outside: error`.
         """
         positions, condensed = values.where(~values.gaps).condensed()
-        read, marked = self.find(condensed), self.marked(condensed)
-        codes, _ = self._settled(read, marked)
-        fate = np.select([marked, read.unreadable, read.outside], [MISSING, UNREADABLE, OUTSIDE], FORESEEN)
-        code, found = np.full(len(values), self.gap_code), np.full(len(values), MISSING)
-        code[~values.gaps], found[~values.gaps] = codes[positions], fate[positions]
-        return code, found
+        (codes, outside, unreadable), marked = self.find(condensed), self.marked(condensed)
+        fate = np.select([marked, unreadable, outside], [MISSING, UNREADABLE, OUTSIDE], FORESEEN)
+        to_gap = marked | unreadable | (outside & (self.outside == "missing"))
+        code = np.full(len(values), self.gap_code, dtype=code_type(self.size))
+        fates = np.full(len(values), MISSING, dtype=np.int8)
+        code[~values.gaps] = np.where(to_gap, self.gap_code, codes)[positions]
+        fates[~values.gaps] = fate[positions]
+        return code, fates
 
     def refuse(self, value: Any, row: int | None) -> None:
         """Raise the DataError of `outside: error`."""

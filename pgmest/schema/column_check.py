@@ -11,7 +11,6 @@ import numpy as np
 
 from pgmest.data.values import Values
 from pgmest.errors import listed, percent_text
-from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
 from pgmest.schema.detail import Detail, unused_between
 from pgmest.schema.grid import Grid
@@ -70,7 +69,7 @@ class ColumnCheck:
         values = piece[self.name]
         codes, fates = self.column.fates(values)
         self.detail.count(values, fates)
-        cells = np.bincount(fates.astype(np.int64) * self.column.size + codes, minlength=self.counts.size)
+        cells = np.bincount(np.ravel_multi_index((fates, codes), self.counts.shape), minlength=self.counts.size)
         cells = cells.reshape(self.counts.shape)
         self.counts[:] += cells
         for fate, few in self.examples.items():
@@ -103,19 +102,21 @@ class ColumnCheck:
     @property
     def unreadable(self) -> int:
         """The number of values that cannot be read as the type of the column."""
-        unread = int(self.counts[UNREADABLE].sum())
-        return unread + (int(self.counts[OUTSIDE].sum()) if isinstance(self.column, Boolean) else 0)
+        return int(self.counts[UNREADABLE].sum()) + self._outside("unreadable")
+
+    def _outside(self, word: str) -> int:
+        """Return the number of values that are outside, if these are called so; else 0."""
+        return int(self.counts[OUTSIDE].sum()) if self.column.beyond == word else 0
 
     @property
     def clipped(self) -> int:
         """The number of numbers or dates beyond the bounds."""
-        return int(self.counts[OUTSIDE].sum()) if isinstance(self.column, Grid) else 0
+        return self._outside("clipped")
 
     @property
     def other(self) -> int:
         """The number of values that are not listed."""
-        named = isinstance(self.column, Categorical) and not isinstance(self.column, Boolean)
-        return int(self.counts[OUTSIDE].sum()) if named else 0
+        return self._outside("other")
 
     @property
     def kept(self) -> float:
@@ -126,8 +127,7 @@ class ColumnCheck:
     @property
     def codes(self) -> int:
         """The number of values or bins of the column in the schema, without those for other and missing values."""
-        named = isinstance(self.column, Categorical) and self.column.other is not None
-        return self.column.regular - named
+        return self.column.listed
 
     @property
     def used(self) -> int:
@@ -150,9 +150,8 @@ class ColumnCheck:
     def alarming(self) -> bool:
         """Return whether the coded column says little about the table, as too many values are lost or share one bin."""
         there = max(self.rows - self.missing, 1)
-        renamed = isinstance(self.column, Categorical) and self.column.other is not None
         lost = self.unreadable + self.clipped >= ALARMING * there
-        unlisted = self.other >= (MOSTLY_OTHER if renamed else ALARMING) * there
+        unlisted = self.other >= (MOSTLY_OTHER if self.codes < self.column.regular else ALARMING) * there
         return lost or unlisted or self._crowded or self._crushed or (self.rows > 0 and self.missing == self.rows)
 
     @property
@@ -172,7 +171,7 @@ class ColumnCheck:
     def _remarks(self) -> Iterator[str]:
         there = max(self.rows - self.missing, 1)
         if self.unreadable / there >= NOTICED:
-            fate = OUTSIDE if isinstance(self.column, Boolean) else UNREADABLE
+            fate = OUTSIDE if self.column.beyond == "unreadable" else UNREADABLE
             text = f"{percent_text(self.unreadable, there)} cannot be read as {self.column.expected()}"
             yield text + self._become(fate)
         if self.clipped / there >= NOTICED:

@@ -139,18 +139,33 @@ def _text(time: np.datetime64) -> str:
     return str(time).replace("T", " ")
 
 
-def _format(node: SchemaNode) -> str:
-    """Return a format of dates after checking that dates can be written and read in it."""
-    form, day = node.text(), datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC)
+def checked_format(
+    node: SchemaNode, what: str, lacking: str, read_again: Callable[[datetime.datetime, str], datetime.datetime]
+) -> str:
+    """Return a format after checking that a time can be written and read in it.
+
+    Args:
+        node: the format.
+        what: what it is, in words, with an example.
+        lacking: the fields of a time that the format must say, in words.
+        read_again: writes a time in a format, and reads the text.
+    """
+    form, time = node.text(), datetime.datetime(2001, 2, 3, 15, 42, tzinfo=datetime.UTC)
     if len(form) > LONGEST_FORMAT:
-        node.fail(f"must be a format of dates such as %d.%m.%Y, of at most {LONGEST_FORMAT} characters.")
+        node.fail(f"must be a format of {what}, of at most {LONGEST_FORMAT} characters.")
     try:
-        read = moment_of(date_text(day, form), form)
+        read = read_again(time, form)
     except (ValueError, re.error) as error:  # re.error: a directive that occurs twice
-        node.fail(f"must be a format of dates such as %d.%m.%Y, not {node.shown} ({error}).")
-    if read.year != day.year:
-        node.fail(f"must be a format of dates such as %d.%m.%Y; {node.shown} does not say the year.")
+        node.fail(f"must be a format of {what}, not {node.shown} ({error}).")
+    if any(getattr(read, field) != getattr(time, field) for field in lacking.removeprefix("the ").split(" and ")):
+        node.fail(f"must be a format of {what}; {node.shown} does not say {lacking}.")
     return form
+
+
+def _format(node: SchemaNode) -> str:
+    return checked_format(
+        node, "dates such as %d.%m.%Y", "the year", lambda time, form: moment_of(date_text(time, form), form)
+    )
 
 
 def _converted(number: int, unit: Unit, other: Unit) -> int:

@@ -28,7 +28,7 @@ from pgmest.schema.grid import Grid
 from pgmest.schema.guess import Guess, guess
 from pgmest.schema.identifiers import named_after_persons, named_as_identifier
 from pgmest.schema.notation import quoted
-from pgmest.schema.numerals import real_numbers
+from pgmest.schema.numerals import numbers_or_nan
 from pgmest.schema.proposals import Coded, dependencies_in, orders_in, sums_in
 from pgmest.schema.schema import DRAFT_MARK, Schema
 from pgmest.schema.tally import Tally
@@ -326,13 +326,15 @@ def _numbers(
         if isinstance(column, Grid) and column.numeric:
             numbers[column.name] = numbers_of(column, columns[column.name])
         elif guesses[column.name].codes:
-            values = Values.of(columns[column.name])
-            known = ~values.gaps
-            if column.missing:
-                known &= column.judged(values)[0] != column.gap_code
-            numbers[column.name] = np.full(len(values), np.nan)
-            numbers[column.name][known] = real_numbers(values.where(known)).numbers
+            numbers[column.name] = listed_numbers(column, columns[column.name])
     return numbers
+
+
+def listed_numbers(column: SchemaColumn, array: np.ndarray) -> np.ndarray:
+    """Return the number of each row of a column that lists numbers, NaN for none; rare numbers are not listed."""
+    values = Values.of(array)
+    known = column.judged(values)[0] != column.gap_code if column.missing else None
+    return numbers_or_nan(values, known)
 
 
 def numbers_of(column: Grid, array: np.ndarray) -> np.ndarray:

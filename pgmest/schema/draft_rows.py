@@ -10,11 +10,10 @@ import numpy as np
 
 from pgmest._base.printable import on_one_line
 from pgmest.data.table_file import TableFile
-from pgmest.data.values import Values
 from pgmest.errors import listed
 from pgmest.schema.guess_numbers import number_text, upper_bound
 from pgmest.schema.notation import quoted
-from pgmest.schema.numerals import real_numbers
+from pgmest.schema.numerals import complete_numbers
 from pgmest.schema.schema import DRAFT_MARK
 
 NAMED = 12
@@ -66,10 +65,10 @@ def weights_in(columns: Mapping[str, np.ndarray], numbers: Mapping[str, np.ndarr
         small = name.strip().lower()
         if not WEIGHT_NAME.fullmatch(small) or OTHER_WEIGHT.search(small):
             continue
-        values = Values.of(array)
-        if values.unread is not None or values.gaps.any():
+        weights = complete_numbers(array)
+        if weights is None:
             continue
-        weights = numbers[name] if name in numbers else real_numbers(values).numbers
+        weights = numbers.get(name, weights)
         if np.isfinite(weights).all() and weights.min() > 0 and np.ptp(weights) > 0:
             found[name] = float(weights.max())
     return found

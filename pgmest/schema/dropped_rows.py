@@ -48,8 +48,9 @@ class DroppedRows:
             persons: the number of persons with each of these numbers of rows.
         """
         persons, excess = np.broadcast_to(persons, rows.shape), np.maximum(rows - unit.at_most, 0)
-        counts = (rows @ persons + nobody, persons.sum(), persons[excess > 0].sum(), excess @ persons)
-        return cls(unit, *map(int, counts), nobody, int(rows.max(initial=0)))
+        crowded, beyond = int(persons[excess > 0].sum()), int(excess @ persons)
+        most = int(rows.max(initial=0))
+        return cls(unit, int(rows @ persons) + nobody, int(persons.sum()), crowded, beyond, nobody, most)
 
     @classmethod
     def in_engine(cls, unit: Unit, frame: nw.LazyFrame[Any]) -> DroppedRows:

@@ -139,6 +139,7 @@ class Grid(SchemaColumn):
         high: the greatest number, in the last bin.
     """
 
+    beyond = "clipped"
     scale: Scale
     notation: Notation
     starts: tuple[float, ...]

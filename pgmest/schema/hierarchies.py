@@ -84,7 +84,7 @@ def _read(
     _check_number(node)
     levels = _levels(node, columns, zeros, column)
     labels = [*column.labels(), *([MISSING] if column.missing else [])]
-    own = range(_listed(column), column.size)  # the codes of others and of missing values
+    own = range(column.listed, column.size)  # the codes of others and of missing values
     for level, groups in levels.items():
         left = [labels[code] for code, group in enumerate(groups) if group is None and code not in own]
         if left:
@@ -106,11 +106,6 @@ def _check_number(node: SchemaNode) -> None:
     rules = [fields[key].value for key in RULES if key in fields and isinstance(fields[key].value, list)]
     if any(isinstance(levels, dict | list) and len(levels) > MOST_LEVELS for levels in (node.value, *rules)):
         node.fail(f"has more than {MOST_LEVELS} levels: leave some out.")
-
-
-def _listed(column: SchemaColumn) -> int:
-    """Return the number of codes that are neither of other nor of missing values."""
-    return column.regular - (isinstance(column, Categorical) and column.other is not None)
 
 
 def _unused(label: str, taken: set[str | None]) -> str:

@@ -43,10 +43,6 @@ class Library(Protocol):
         """Return a dataframe of named columns."""
         ...
 
-    def column(self, values: np.ndarray) -> Any:
-        """Return a column of whole numbers or of texts."""
-        ...
-
     def plain(self, column: SchemaColumn) -> Callable[[np.ndarray, np.ndarray], Any]:
         """Return a function that makes columns of the type that follows from the schema."""
         ...
@@ -64,9 +60,6 @@ class Pandas:
 
     def table(self, columns: Mapping[str, Any]) -> Any:
         return self._pd.DataFrame(dict(columns))
-
-    def column(self, values: np.ndarray) -> Any:
-        return self._pd.Series(values).astype("str" if values.dtype.kind == "O" else "int64")
 
     def plain(self, column: SchemaColumn) -> Callable[[np.ndarray, np.ndarray], Any]:
         nullable = {"integer": "Int64", "boolean": "boolean"}.get(column.kind) if column.missing else None
@@ -139,9 +132,6 @@ class Polars:
     def table(self, columns: Mapping[str, Any]) -> Any:
         return self._pl.DataFrame([column.alias(name) for name, column in columns.items()])
 
-    def column(self, values: np.ndarray) -> Any:
-        return self._pl.Series(values.tolist(), dtype=self._pl.String if values.dtype.kind == "O" else self._pl.Int64)
-
     def plain(self, column: SchemaColumn) -> Callable[[np.ndarray, np.ndarray], Any]:
         def made(values: np.ndarray, missing: np.ndarray) -> Any:
             kind = self._pl.String if values.dtype.kind == "O" else None
@@ -200,9 +190,6 @@ class Arrow:
 
     def table(self, columns: Mapping[str, Any]) -> Any:
         return self._pa.table(dict(columns))
-
-    def column(self, values: np.ndarray) -> Any:
-        return self._pa.array(values, self._pa.string() if values.dtype.kind == "O" else self._pa.int64())
 
     def plain(self, column: SchemaColumn) -> Callable[[np.ndarray, np.ndarray], Any]:
         def made(values: np.ndarray, missing: np.ndarray) -> Any:

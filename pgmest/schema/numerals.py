@@ -212,3 +212,17 @@ def real_numbers(values: Values) -> Numbers:
     else:
         numbers = array.astype(np.float64)
     return Numbers.all_read(numbers)._replace(unreadable=np.isnan(numbers))
+
+
+def numbers_or_nan(values: Values, known: np.ndarray | None = None) -> np.ndarray:
+    """Return values as floats: NaN for gaps, for what is no number, and for rows that are not `known`."""
+    known = ~values.gaps if known is None else known & ~values.gaps
+    numbers = np.full(len(values), np.nan)
+    numbers[known] = real_numbers(values.where(known)).numbers
+    return numbers
+
+
+def complete_numbers(array: np.ndarray) -> np.ndarray | None:
+    """Return the numbers of a column as floats, NaN for what is no number; None if it has gaps."""
+    values = Values.of(array)
+    return None if values.gaps.any() else numbers_or_nan(values)

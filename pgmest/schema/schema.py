@@ -197,6 +197,11 @@ class Schema:
         return replace(self, frame=types, description={**self.description, "frame": types.plain()})
 
     @property
+    def summed(self) -> set[str]:
+        """The totals, and the columns that add up to them."""
+        return {name for one in self.sums for name in (one.name, *one.leaves)}
+
+    @property
     def library(self) -> str:
         """The library of the private table if it is installed and known, else pandas."""
         library = "pandas" if self.frame is None else self.frame.library

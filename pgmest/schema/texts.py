@@ -29,6 +29,7 @@ class Texts(SchemaColumn):
         codes: the code of each text that has occurred. **The texts are private.**
     """
 
+    beyond = "other"
     ignore_case: bool = False
     codes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 

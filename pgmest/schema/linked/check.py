@@ -12,7 +12,6 @@ from pgmest._base.html import html_text
 from pgmest._base.printable import on_one_line
 from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
-from pgmest.data.values import Values
 from pgmest.errors import DataError, percent_text, plural
 from pgmest.schema.broken import Counted
 from pgmest.schema.check import PRIVATE, TableCheck, skipped_text, warn_of_place
@@ -21,7 +20,7 @@ from pgmest.schema.column_check import ALARMING
 from pgmest.schema.keyed_hash import checked_key, place_within
 from pgmest.schema.linked.encoding import ReadTables, read_tables
 from pgmest.schema.linked.linking import DOUBLED, KEYLESS, ORPHAN, LinkedRows, link_rows
-from pgmest.schema.numerals import real_numbers
+from pgmest.schema.numerals import numbers_or_nan
 
 if TYPE_CHECKING:
     from pgmest.schema.linked.schema import LinkedSchema
@@ -244,7 +243,7 @@ def _computed(schema: LinkedSchema, read: ReadTables, found: Mapping[str, Linked
     for name, part in schema.parts.items():
         rows = found[name]
         for column, pieces in read.computed[name].items():
-            stated = np.concatenate([np.empty(0), *map(_numbers, pieces)])[rows.rows]
+            stated = np.concatenate([np.empty(0), *map(numbers_or_nan, pieces)])[rows.rows]
             of = part.computed[column]
             if of is None:
                 text, wrong = f"{column} numbers the rows of one row of {part.parent}", _misnumbered(stated, rows)
@@ -260,9 +259,3 @@ def _misnumbered(stated: np.ndarray, rows: LinkedRows) -> np.ndarray:
     parents = np.zeros(int(rows.parent_rows.max(initial=-1)) + 1, dtype=bool)
     parents[rows.parent_rows[order][wrong]] = True
     return parents[rows.parent_rows]
-
-
-def _numbers(values: Values) -> np.ndarray:
-    numbers = np.full(len(values), np.nan)
-    numbers[~values.gaps] = real_numbers(values.where(~values.gaps)).numbers
-    return numbers

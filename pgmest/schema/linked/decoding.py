@@ -14,6 +14,7 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode as decode_table
 from pgmest.schema.decoding import library_and_schema
 from pgmest.schema.frame_types import TEXT, FrameTypes
+from pgmest.schema.keyed_hash import place_within
 from pgmest.schema.kinds import whole_column
 from pgmest.schema.library_types import LIBRARIES
 from pgmest.schema.linked.older_draws import draw_older
@@ -143,20 +144,18 @@ def _places(parent_rows: np.ndarray) -> np.ndarray:
     """Return the place of each row among those of its parent, from 0."""
     order = np.argsort(parent_rows, kind="stable")
     places = np.empty(len(order), dtype=np.int64)
-    ascending = parent_rows[order]
-    places[order] = np.arange(len(order)) - np.searchsorted(ascending, ascending)
+    places[order] = place_within(parent_rows[order])
     return places
 
 
 def key_column(library: str, types: FrameTypes | None, name: str, numbers: np.ndarray) -> Any:
     """Return a column of keys in a library, of the private table's type: texts, or whole numbers that hold all keys."""
     kind = None if types is None or types.library != library else types.columns.get(name)
-    values: Any = numbers.astype(np.int64)
+    whole, numbers = whole_column(name, (1,), 2**62), numbers.astype(np.int64)
+    make, values = LIBRARIES[library].plain(whole), numbers
     if kind is not None and kind.name == TEXT:
-        values = np.array([*map(str, values.tolist()), None], dtype=object)[:-1]
-    elif kind is not None and (bits := re.fullmatch(r"[Uu]?[Ii]nt(8|16|32|64)", kind.name)):
-        whole = whole_column(name, (1,), 2**62)
-        if values.max(initial=0) < 2 ** (int(bits[1]) - 1):
-            _, make = next(LIBRARIES[library].forms(whole, kind))
-            return make(values, np.zeros(len(values), dtype=bool))
-    return LIBRARIES[library].column(values)
+        values = np.array([*map(str, numbers.tolist()), None], dtype=object)[:-1]
+    bits = re.fullmatch(r"[Uu]?[Ii]nt(8|16|32|64)", "" if kind is None else kind.name)
+    if bits and numbers.max(initial=0) < 2 ** (int(bits[1]) - 1):
+        _, make = next(LIBRARIES[library].forms(whole, kind))
+    return make(values, np.zeros(len(values), dtype=bool))

@@ -9,14 +9,13 @@ import numpy as np
 
 from pgmest._base.printable import on_one_line
 from pgmest.data.linked import tree_order
-from pgmest.data.values import Values
 from pgmest.errors import ArgumentError, listed, percent_text
 from pgmest.schema.draft import DRAFT_OF_TABLES, HEADER, PRIVATE_MARK, DraftParts, drafted, located
 from pgmest.schema.keyed_hash import place_within
 from pgmest.schema.linked.draft_rules import Side, counts_in, following_in, impossible_in, older_in, orders_with_parent
 from pgmest.schema.linked.joins import Join, joins_of, numbered, repeated
 from pgmest.schema.notation import quoted
-from pgmest.schema.numerals import real_numbers
+from pgmest.schema.numerals import complete_numbers
 
 WHOLE = 0.99
 """The least share of the parents of which the proposed `at_most` keeps all rows."""
@@ -150,11 +149,8 @@ def _order(join: Join, computed: Mapping[str, str], parts: DraftParts) -> Iterat
 def _counts(columns: Mapping[str, np.ndarray], children: Mapping[str, Join]) -> Iterator[tuple[str, str]]:
     """Yield the columns that count the rows of other tables, with these tables."""
     for column, array in columns.items():
-        values = Values.of(array)
-        if values.unread is not None or values.gaps.any():
-            continue
-        numbers = real_numbers(values).numbers
-        for child, join in children.items():
+        numbers = complete_numbers(array)
+        for child, join in children.items() if numbers is not None else ():
             if column not in join.key and np.ptp(join.sizes) and np.mean(numbers == join.sizes) >= COUNTED:
                 yield column, child
                 break
@@ -166,10 +162,9 @@ def _sequences(columns: Mapping[str, np.ndarray], join: Join | None) -> Iterator
         return
     held = np.flatnonzero(join.parent_rows >= 0)
     for column, array in columns.items():
-        values = Values.of(array)
-        if values.unread is not None or values.gaps.any():
+        if (numbers := complete_numbers(array)) is None:
             continue
-        numbers, parent = real_numbers(values).numbers[held], join.parent_rows[held]
+        numbers, parent = numbers[held], join.parent_rows[held]
         order = np.lexsort((numbers, parent))
         if np.mean(numbers[order] == place_within(parent[order]) + 1) >= COUNTED:
             yield column

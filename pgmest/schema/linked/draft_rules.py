@@ -15,11 +15,10 @@ import numpy as np
 from pgmest.data.values import Values
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.draft import label_of, numbers_of
+from pgmest.schema.draft import label_of, listed_numbers, numbers_of
 from pgmest.schema.grid import Grid
 from pgmest.schema.linked.joins import Join
 from pgmest.schema.notation import quoted
-from pgmest.schema.numerals import real_numbers
 from pgmest.schema.proposals import orders_in
 
 FEWEST_PARENTS = 20
@@ -176,12 +175,7 @@ def _amounts(side: Side) -> dict[str, np.ndarray]:
         if isinstance(column, Boolean):
             found[column.name] = np.where(codes < 2, codes, np.nan)
         elif all(isinstance(value, int | float) for value in column.values):
-            values = Values.of(side.values[column.name])
-            known = ~values.gaps
-            if column.missing:
-                known &= codes != column.gap_code
-            found[column.name] = np.full(len(codes), np.nan)  # rare numbers are not listed
-            found[column.name][known] = real_numbers(values.where(known)).numbers
+            found[column.name] = listed_numbers(column, side.values[column.name])
     return found
 
 

@@ -24,7 +24,7 @@ from pgmest.schema.grid import Grid
 from pgmest.schema.keyed_hash import checked_key, text_hashes
 from pgmest.schema.linked.keys import KeyColumn, KeySpace
 from pgmest.schema.linked.linking import FATES, LinkedRows, TableRows, link_rows
-from pgmest.schema.numerals import real_numbers
+from pgmest.schema.numerals import numbers_or_nan
 
 if TYPE_CHECKING:
     from pgmest.schema.linked.schema import LinkedSchema, TableSchema
@@ -138,11 +138,9 @@ def _numbers_of(part: TableSchema, pieces: list[Values]) -> np.ndarray:
     for values in pieces:
         if isinstance(column, Grid):
             numbers, read = column.raw_numbers(values)
+            found.append(np.where(read, numbers, np.nan))
         else:
-            known = real_numbers(values.where(~values.gaps))
-            numbers, read = np.zeros(len(values)), ~values.gaps
-            numbers[read], read[read] = known.numbers, ~known.unreadable
-        found.append(np.where(read, numbers, np.nan))
+            found.append(numbers_or_nan(values))
     return np.concatenate(found)
 
 

@@ -120,10 +120,9 @@ def numbered(tables: Mapping[str, Mapping[str, np.ndarray]]) -> Numbers:
     for table, columns in tables.items():
         numbers[table] = {}
         for name, array in columns.items():
-            values, reader = Values.of(array), KeyColumn(name, texts)
-            if values.unread is None:
-                reader.add(values)
-                numbers[table][name] = reader.rows
+            reader = KeyColumn(name, texts)
+            reader.add(Values.of(array))
+            numbers[table][name] = reader.rows
     return numbers
 
 

@@ -90,7 +90,7 @@ class _Draw:
         """Return which parents break a rule, shape (parents,)."""
         broken = np.zeros(self.parents, dtype=bool)
         for higher, lower, by in self.rules:
-            broken |= self._smallest(numbers, higher) - self._largest(numbers, lower) < by
+            broken |= -self._largest(-numbers, higher) - self._largest(numbers, lower) < by
         return broken
 
     def _placed(self, generator: np.random.Generator) -> np.ndarray:
@@ -105,30 +105,21 @@ class _Draw:
         without[self.parent[lowest > highest]] = True
         return np.where(without[self.parent], within, between)
 
-    def _lowest(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the lowest numbers that keep the rules, none below those given."""
+    def _lowest(self, numbers: np.ndarray, sign: int = 1) -> np.ndarray:
+        """Return the lowest numbers that keep the rules, none below those given; with sign -1 of negative numbers."""
         numbers = numbers.astype(np.float64)
         for _ in range(len(self.rules) + 1):
-            for higher, lower, by in self.rules:
+            for *sides, by in self.rules:
+                higher, lower = sides[::sign]
                 least = (self._largest(numbers, lower) + by)[self.parent]
                 numbers = np.where(higher, np.maximum(numbers, least), numbers)
         return numbers
 
     def _highest(self, numbers: np.ndarray) -> np.ndarray:
         """Return the highest numbers that keep the rules, none above those given."""
-        numbers = numbers.astype(np.float64)
-        for _ in range(len(self.rules) + 1):
-            for higher, lower, by in self.rules:
-                most = (self._smallest(numbers, higher) - by)[self.parent]
-                numbers = np.where(lower, np.minimum(numbers, most), numbers)
-        return numbers
+        return -self._lowest(-numbers, -1)
 
     def _largest(self, numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
         found = np.full(self.parents, -np.inf)
         np.maximum.at(found, self.parent[rows], numbers[rows])
-        return found
-
-    def _smallest(self, numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        found = np.full(self.parents, np.inf)
-        np.minimum.at(found, self.parent[rows], numbers[rows])
         return found

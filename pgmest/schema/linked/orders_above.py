@@ -98,9 +98,10 @@ def read_orders_above(
                     f"needs ordered: [{above[first].name}, {above[later].name}] in the constraints of its parent."
                 )
         for name in names:
-            sums, others = (parent.schema.sums, parent.rules) if name in above else (schema.sums, rules)
-            summed = any(columns[name].name in (one.name, *one.leaves) for one in sums)
-            if summed or any(isinstance(rule, Older) and rule.column == columns[name].name for rule in others):
+            own, others = (parent.schema, parent.rules) if name in above else (schema, rules)
+            if columns[name].name in own.summed or any(
+                isinstance(rule, Older) and rule.column == columns[name].name for rule in others
+            ):
                 chain.fail(
                     f"names '{name}', which is part of a sum or of a rule older: its values are drawn with those."
                 )

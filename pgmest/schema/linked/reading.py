@@ -205,7 +205,7 @@ def _order(node: SchemaNode, schema: Schema, computed: Mapping[str, str | None],
         )
     if any(isinstance(rule, Older) and rule.column == name for rule in rules):
         node.fail(f"must not be '{name}', which a rule older: compares; order the rows by another column.")
-    if any(name in (one.name, *one.leaves) for one in schema.sums):
+    if name in schema.summed:
         node.fail(f"must not be '{name}', which is part of a sum: its values are drawn with the others of the sum.")
     return name
 

@@ -185,7 +185,7 @@ def _numbers(node: SchemaNode, schema: Schema) -> Grid:
         node.fail(f"must name a column of type integer or real, but '{name}' is none.")
     if schema.order.before.get(name):
         node.fail(f"names '{name}', which comes after other columns in an order: its values are drawn with theirs.")
-    if any(name in (one.name, *one.leaves) for one in schema.sums):
+    if name in schema.summed:
         node.fail(f"names '{name}', which is part of a sum: its values are drawn with the others of the sum.")
     return column
 
