@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr
 
-ROUNDS = 50
-"""The number of iterations of expectation maximization."""
+from pgmest.models.errors.mixture import mixture_weights
+
 LEAST_STEP = 4.0
 """The shortest component of the prior is this many times shorter than the least standard deviation."""
 
@@ -27,12 +27,7 @@ def count_moments(values: np.ndarray, stddev: np.ndarray) -> tuple[np.ndarray, n
     low, high = -values[:, None] / stddev[:, None], (ends - values[:, None]) / stddev[:, None]
     logs = _log_mass(low, high) + np.log(stddev)[:, None] - np.log(ends)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    start = np.full(len(ends), 1 / len(ends))
-    weights = start
-    for _ in range(ROUNDS):
-        weights = weights * ((1 / np.maximum(likelihood @ weights, 1e-300)) @ likelihood) + start
-        weights /= weights.sum()
-    posterior = likelihood * weights
+    posterior = likelihood * mixture_weights(likelihood, np.full(len(ends), 1 / len(ends)))
     posterior /= posterior.sum(axis=1, keepdims=True)
     means, squares = _truncated_moments(low, high)
     mean = (posterior * means).sum(axis=1)

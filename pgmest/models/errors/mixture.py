@@ -93,10 +93,20 @@ def learned_weights(mixtures: Sequence[PriorMixture], start: np.ndarray = NOTHIN
 
     The initial weights, `start`, count as one more table.
     """
-    weights = start
-    seen = np.exp(np.array([mixture.logs for mixture in mixtures])).reshape(-1, len(weights))
+    seen = np.exp(np.array([mixture.logs for mixture in mixtures])).reshape(-1, len(start))
+    return mixture_weights(seen, start)
+
+
+def mixture_weights(likelihood: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return the weights of the components of a mixture by expectation maximization, shape (components,).
+
+    Args:
+        likelihood: that of each observation under each component, up to a factor, shape (observations, components).
+        start: the number of observations that each component has besides, from which the weights begin.
+    """
+    weights = start / start.sum()
     for _ in range(ROUNDS):
-        weights = weights * ((1 / np.maximum(seen @ weights, LEAST)) @ seen) + start
+        weights = weights * ((1 / np.maximum(likelihood @ weights, LEAST)) @ likelihood) + start
         weights /= weights.sum()
     return weights
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmest.models.errors.mixture import mixture_weights
 from pgmest.models.errors.table_answers import TableAnswer
 
 SCALES = 0.01 * 2.0 ** np.arange(0.0, 7.0, 0.5)
@@ -21,8 +22,6 @@ SCALES = 0.01 * 2.0 ** np.arange(0.0, 7.0, 0.5)
 TYPICAL, SPREAD, COUNT = (0.3, 0.2, 0.1), 0.8, 4.0
 """The prior of the scale of each kind of coefficient: its typical value, the standard deviation of its logarithm, and
 the number of coefficients that it counts as."""
-ROUNDS = 50
-"""The number of iterations of expectation maximization."""
 SEEN = 0.5
 """Scales are learned from coefficients of which groups of codes show more than this share."""
 LEAST = 1e-12
@@ -144,9 +143,4 @@ def _scales(values: np.ndarray, typical: float) -> np.ndarray:
     spread = SCALES[:, None] ** 2 + values[1]
     logs = -0.5 * (np.log(spread) + values[0] ** 2 / spread)
     likely = np.exp(logs - logs.max(axis=0, initial=-np.inf))
-    weights = start / COUNT
-    for _ in range(ROUNDS):
-        posterior = weights[:, None] * likely
-        weights = start + (posterior / posterior.sum(axis=0)).sum(axis=1)
-        weights /= weights.sum()
-    return weights
+    return mixture_weights(likely.T, start)
