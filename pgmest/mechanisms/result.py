@@ -11,7 +11,8 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.base import ModelBase, names_attributes
+from pgmest.models.base import ModelBase
+from pgmest.models.question import names_attributes
 from pgmest.models.refittable import estimated_from
 from pgmest.privacy.ledger import Statement
 from pgmest.queries import Kron

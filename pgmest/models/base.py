@@ -18,11 +18,10 @@ from pgmest._base.html import html_text
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
-from pgmest.queries import Kron, LinearQuery, as_query
-from pgmest.queries.levels import with_given_levels, without_levels
+from pgmest.models.question import Question, names_attributes
+from pgmest.queries import Kron
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -158,14 +157,8 @@ class ModelBase(ABC):
         if self.domain.hierarchies:
             attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
             if self.domain.names_levels((*attributes, *(given or ()))):
-                return self._by_level(attributes, given)
+                return Question.of(self.domain, attributes, None, given).answered(self)
         return self._project(attributes, given)
-
-    def _by_level(self, names: Clique, given: Mapping[str, int] | None) -> Factor:
-        """Return a marginal over attributes and levels."""
-        from pgmest.queries.levels import level_kron
-
-        return self._answer_krons([level_kron(self.domain, names)], given)[0]
 
     @abstractmethod
     def sample(
@@ -288,52 +281,24 @@ class ModelBase(ABC):
             UnknownAttributeError, DuplicateAttributeError, CodeRangeError: an attribute or a code does not exist.
             ModelTooLarge: the answer, or every way to compute it, has too many cells.
         """
-        if clique is None and isinstance(query, LinearMeasurement):
-            if query.query is None:
-                return self.project(query.clique, given)
-            query, clique = query.query, query.clique if query.query.attributes is None else None
-        if clique is None and names_attributes(query):
-            return self._answer_krons([query], given)[0]
         if clique is None and isinstance(query, list | tuple) and all(map(names_attributes, query)):
             return self._answer_krons(query, given)
-        if clique is not None and self.domain.hierarchies and self.domain.names_levels(clique):
-            return self._answer_level_matrix(query, clique, given)
-        if clique is None or names_attributes(query) or isinstance(query, LinearMeasurement):
+        if (clique is None) != (names_attributes(query) or isinstance(query, LinearMeasurement)):
             raise QueryError(
                 f"a query of type {type(query).__name__} {'without' if clique is None else 'with'} clique= cannot be "
                 "answered: give a pg.Kron, a list of Krons, or a query matrix with the clique= of its columns."
             )
-        return self._answer_matrix(query, self.domain.clique(clique), given)
+        return Question.of(self.domain, query, clique, given).answered(self)
 
     def _answer_krons(self, queries: Sequence[Kron], given: Mapping[str, int] | None) -> list[Factor]:
-        if given and self.domain.names_levels(given):
-            restricted = [with_given_levels(self.domain, query, None, given) for query in queries]
-            found = [self._answer_krons([query], evidence)[0] for query, evidence, _ in restricted]
-            return [one.reshaped(axes) for one, (_, _, axes) in zip(found, restricted, strict=True)]
-        axes = [tuple(zip(query.axes, query.answer_shape, strict=True)) for query in queries]
-        if self.domain.hierarchies:
-            queries = [without_levels(self.domain, query)[0] for query in queries]
-        for query in queries:
-            query.check(self.domain)
-        evidence = checked_evidence(self.domain, given, (name for query in queries for name in query.attributes))
-        domains = {names: Domain(dict(names)) for names in set(axes)}  # few domains serve thousands of queries
-        answers = self.answer_krons(queries, evidence)
-        return [Factor.owning(domains[names], values) for names, values in zip(axes, answers, strict=True)]
-
-    def _answer_level_matrix(self, matrix: Any, names: Iterable[str] | str, given: Mapping[str, int] | None) -> Factor:
-        names = (names,) if isinstance(names, str) else tuple(names)
-        rows = [matrix] if not isinstance(matrix, LinearQuery) and np.ndim(matrix) == 1 else matrix
-        query, clique = without_levels(self.domain, rows, names)
-        answer = self._answer_matrix(query, clique or (), given)
-        return Factor.owning({",".join(names): answer.values.size}, answer.values)
-
-    def _answer_matrix(self, matrix: Any, clique: Clique, given: Mapping[str, int] | None) -> Factor:
-        one_row = not isinstance(matrix, LinearQuery) and np.ndim(matrix) == 1
-        query = as_query([matrix] if one_row else matrix)
-        query.check(self.domain, clique)
-        return Factor.owning(
-            {",".join(clique) or "total": query.rows}, query.answer(self.project(clique, given), clique)
-        )
+        questions = [Question.of(self.domain, query, None, given) for query in queries]
+        if not questions:
+            return []
+        answers = self.answer_krons([question.query for question in questions], questions[0].evidence)
+        return [
+            Factor.owning(question.axes, values.reshape(question.axes.shape))
+            for question, values in zip(questions, answers, strict=True)
+        ]
 
     def interval(
         self,
@@ -427,11 +392,6 @@ class ModelBase(ABC):
         ]
         found = [] if self.report is None else str(self.report).splitlines()
         return "\n".join([*lines, *(f"  {'' if place else 'estimate':<12} {line}" for place, line in enumerate(found))])
-
-
-def names_attributes(query: Any) -> bool:
-    """Return whether the query names its attributes itself, as a Kron does."""
-    return isinstance(query, LinearQuery) and query.attributes is not None
 
 
 def checked_total(total: Any) -> float:

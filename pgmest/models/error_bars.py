@@ -21,9 +21,9 @@ from pgmest.errors import ArgumentError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
+from pgmest.models.question import Question
 from pgmest.models.refittable import Refittable, estimated_from
 from pgmest.queries import Kron
-from pgmest.queries.levels import with_given_levels
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.evidence import check_given
 
@@ -98,7 +98,6 @@ def _ends(
     # scipy.optimize and scipy.stats, which these modules load, take a second: `import pgmest` must not wait for them.
     from pgmest.models.bounds.bounds import bounds_of
     from pgmest.models.errors.drawn_intervals import drawn_answers
-    from pgmest.models.table_query import on_attributes
     from pgmest.models.uncertainty import uncertainty_of
 
     check_given(given)
@@ -107,10 +106,6 @@ def _ends(
     if kind not in KINDS:
         raise ArgumentError.of("kind", kind, KINDS)
     check_level(level)
-    if given and model.domain.names_levels(given):
-        query, evidence, axes = with_given_levels(model.domain, query, clique, given)
-        return interval(model, query, None, evidence, level=level, kind=kind, about=about).reshaped(axes)
-    query, clique = on_attributes(model.domain, query, clique)
     if about not in ("table", "population"):
         raise ArgumentError.of("about", about, ("table", "population"))
     if kind in ("noise", "bounds") and about != "table":
@@ -150,14 +145,13 @@ def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any, given:
     Raises:
         ArgumentError: there are no bounds, as the query is a function.
     """
-    from pgmest.models.model_function import attributes_read
-
     measurements = getattr(model, "measurements", None)
     if getattr(model, "refit", None) is None or not measurements:
         return False
     if not model.total:
         return True
-    read = {*attributes_read(model, query, clique, None), *(given or ())}
+    question = Question.of(model.domain, query, clique, given).read_by(model)
+    read = {*question.names, *question.evidence}
     wanted = {name for name in read if model.domain[name] > 1}  # all records have the code of the others
     told = [set(m.clique) for m in measurements if m.high is None or np.isfinite(m.high).any()]
     noisy = [m for m in measurements if m.noise != BETWEEN]
@@ -166,7 +160,7 @@ def _needs_bounds(model: ModelBase | Refittable, query: Any, clique: Any, given:
     typical |= bool(noisy) and all(_is_exact_or_open(m) for m in measurements if m.noise == BETWEEN)
     if together or (typical and wanted <= set().union(*told)):
         return False
-    if callable(query):
+    if question.is_function:
         names = ", ".join(sorted(wanted))
         unknown = f"how {names} depend on each other" if len(wanted) > 1 else f"how many records have which {names}"
         raise ArgumentError(

@@ -6,13 +6,16 @@ import no kind of model, so every kind that meets this protocol can have them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from pgmest.errors import ArgumentError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.protocol import EstimatedModel
+from pgmest.queries import Kron
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.factor import Factor
 
@@ -41,6 +44,10 @@ class AnsweringModel(EstimatedModel, Protocol):
         self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
     ) -> Any:
         """Return the answers to linear queries, in counts."""
+        ...
+
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        """Return the answers to checked Krons given checked evidence, in counts."""
         ...
 
 

@@ -33,12 +33,12 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.progress import announce, progress
-from pgmest.errors import ArgumentError, QueryError, at_least
+from pgmest.errors import ArgumentError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import discrete_laplace, noise_scale
 from pgmest.models.intervals import check_level
-from pgmest.models.refittable import AnsweringModel, Refittable, estimated_from
-from pgmest.models.table_query import as_factor, on_attributes
+from pgmest.models.question import Question
+from pgmest.models.refittable import Refittable, estimated_from
 from pgmest.solvers.status import Status
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.factor import Factor
@@ -119,15 +119,15 @@ def uncertainty_of(
     This is `Model.uncertainty`, with its arguments and errors, for every kind of model that can be estimated again.
     """
     at_least("replicates", replicates, FEWEST)
-    query, clique = on_attributes(model.domain, query, clique)
-    answer = ask(model, query, clique, given)
+    question = Question.of(model.domain, query, clique, given)
+    answer = question.answered(model)
     found = model.kept.replicates
     if found is None or (found.asked, found.seed) != (replicates, seed):
         found = replicate(model, replicates, seed)
         model.kept.replicates = found
     refit, _ = estimated_from(model, "error bars")
     twins = (model.of_potentials(potentials, total, refit.plan) for potentials, total in found.estimates)
-    return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
+    return Uncertainty.of(answer, [question.answered(twin) for twin in twins])
 
 
 def replicate(model: Refittable, count: int, seed: int) -> Replicates:
@@ -211,17 +211,3 @@ def _shifted(
     starts = np.where(closed, answers - generator.uniform(size=len(answers)) * widths, low)
     ends = np.where(closed, starts + widths, high)
     return LinearMeasurement.between(starts, ends, measurement.clique, measurement.query)
-
-
-def ask(
-    model: AnsweringModel, query: Any, clique: Iterable[str] | str | None, given: Mapping[str, int] | None
-) -> Factor:
-    """Return the answer to one query of a kind that `uncertainty_of` accepts."""
-    names = (query,) if isinstance(query, str) else query
-    if clique is None and isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
-        return model.project(names, given)
-    if clique is None and callable(query):
-        return as_factor(query(model))
-    if isinstance(query, list) and clique is None:
-        raise QueryError("uncertainty takes one query at a time; replicates are kept, so the next query costs little.")
-    return model.answer(query, clique, given)

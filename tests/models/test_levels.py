@@ -234,3 +234,22 @@ def test_given_levels_that_do_not_fit_are_refused_alike(model, given, error):
 def test_functions_of_a_table_have_no_given_levels(model):
     with pytest.raises(QueryError, match="'area@region' is given for a query of type function: give attributes"):
         model.interval(lambda table: table, "sex", REGIONS)
+
+
+def test_matrices_on_several_attributes_take_given_levels(model):
+    """An answer and its interval count the records of a region, as a Kron over both attributes does."""
+    rows = np.arange(24.0).reshape(2, 12)
+    answer = model.answer(rows, ("code", "sex"), REGIONS)
+    table = model.project(("code", "sex"), REGIONS).values
+    np.testing.assert_allclose(answer.values, rows @ table.ravel())
+    for kind in ("errors", "bounds"):
+        low, high = model.interval(rows, ("code", "sex"), REGIONS, kind=kind)
+        assert low.domain == answer.domain
+        assert np.all((low.values <= answer.values + 1e-6) & (answer.values <= high.values + 1e-6))
+
+
+def test_intervals_have_the_axes_of_answers(model):
+    for query, clique in ((np.eye(3), "code@chapter"), (pg.Kron({"code@chapter": np.eye(3)}), None)):
+        answer = model.answer(query, clique)
+        for kind in ("errors", "noise", "bounds"):
+            assert model.interval(query, clique, kind=kind).low.domain == answer.domain

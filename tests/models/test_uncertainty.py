@@ -109,6 +109,13 @@ class TestQuestions:
         given = model.uncertainty("a", given={"b": 1})
         np.testing.assert_allclose(given.stddev.values, table.stddev.values[:, 1], rtol=1e-6)
 
+    def test_functions_of_a_table(self, model) -> None:
+        """They are those of a model that reads the same marginal."""
+        found = model.uncertainty(lambda table: table.values[0] / table.values.sum(), "a", replicates=4)
+        same = model.uncertainty(lambda one: one.project("a").values[0] / one.total, replicates=4)
+        np.testing.assert_allclose(found.stddev.values, same.stddev.values)
+        assert model.interval(lambda table: table.values.max(), "a", kind="noise").low.domain == pg.Domain({})
+
     def test_functions_of_a_model(self, model) -> None:
         share = model.uncertainty(lambda one: one.conditional("b", "a"))
         assert share.stddev.domain.attributes == ("b", "a")

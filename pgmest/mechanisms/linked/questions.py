@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest.data.linked_names import PAIRS
 from pgmest.errors import ArgumentError, UnknownAttributeError, listed
-from pgmest.models.table_query import is_names
+from pgmest.models.question import is_names
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.hierarchy import SEPARATOR, split_level

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.contradiction import check_total, compatible_point
 from pgmest.models.bounds.ends import answer_ends
@@ -16,13 +15,10 @@ from pgmest.models.bounds.polytope import TablePolytope
 from pgmest.models.bounds.presolve import Presolved
 from pgmest.models.bounds.program import proven_minima, with_finite_ends
 from pgmest.models.intervals import WHOLE, Interval, check_level
+from pgmest.models.question import Question
 from pgmest.models.refittable import Refittable, estimated_from
-from pgmest.models.table_query import on_attributes
-from pgmest.queries import Kron, MatrixQuery, as_query
-from pgmest.queries.levels import with_given_levels
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain, as_domain
-from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 
@@ -94,21 +90,18 @@ class TableBounds:
             ArgumentError: nothing bounds the number of records.
             QueryError: a query that does not fit, or a function of a model.
         """
-        if given and self.domain.names_levels(given):
-            query, evidence, answer = with_given_levels(self.domain, query, clique, given)
-            return self.of(query, None, evidence).reshaped(answer)
-        names, shape, rows, counts = self._rows(query, clique)
-        evidence = checked_evidence(self.domain, given, names)
+        question = Question.of(self.domain, query, clique, given)
+        rows, names, evidence = question.rows(), question.names, question.evidence
         asked = (*names, *evidence)
         presolved, point = self._program(asked)
         cells = rows @ _given_cells(self.domain, names, evidence)
         objectives = sparse.csr_array(cells @ presolved.polytope.marginal(asked))
         ends = proven_minima(sparse.csr_array(sparse.vstack([objectives, -objectives])), presolved, point)
         low, top = ends[: len(ends) // 2], -ends[len(ends) // 2 :]
-        if counts:
+        if question.query is None:
             low, top = _whole(low, top)
         low = np.where(_have_negative(cells, len(low)), low, np.maximum(low, 0.0))
-        axes = Domain(shape)
+        axes = question.axes
         below, above = (Factor(axes, end.reshape(axes.shape)) for end in (low, top))
         return Interval(below, above, self.level, "bounds", basis="tables")
 
@@ -141,46 +134,6 @@ class TableBounds:
         )
         presolved = Presolved.of(polytope)
         return presolved, compatible_point(polytope, presolved, self.measurements)
-
-    def _rows(self, query: Any, clique: Any) -> tuple[Clique, dict[str, int], sparse.csr_array, bool]:
-        """Return the attributes that a query reads, the axes of its answer, its rows, and whether these are counts."""
-        query, clique = on_attributes(self.domain, query, clique)
-        if clique is None and isinstance(query, LinearMeasurement):
-            query, clique = query.query, query.clique
-            if query is None:
-                query, clique = clique, None
-            elif isinstance(query, Kron):
-                clique = None
-        if clique is None and isinstance(query, Kron):
-            query.check(self.domain)
-            rows = _stacked(query.transpose, query.shape[0])
-            return query.attributes, dict(zip(query.axes, query.answer_shape, strict=True)), rows, False
-        if clique is not None:
-            names = self.domain.clique(clique)
-            if isinstance(query, Kron):
-                raise QueryError("a Kron names its attributes itself: leave clique= out.")
-            one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
-            matrix = as_query([query] if one_row else query)
-            matrix.check(self.domain, names)
-            rows = _stacked(matrix.transpose, matrix.rows)
-            return names, {",".join(names) or "total": matrix.rows}, rows, False
-        if isinstance(query, str | list | tuple) and not any(isinstance(one, Kron) for one in query):
-            names = self.domain.clique((query,) if isinstance(query, str) else query)
-            return names, dict(self.domain.project(names)), _identity(self.domain.size(names)), True
-        raise QueryError(
-            "bounds exist for linear queries, one at a time: give attributes, a pg.Kron, or a query matrix with the "
-            "clique= of its columns."
-        )
-
-
-def _identity(count: int) -> sparse.csr_array:
-    return sparse.csr_array(sparse.eye_array(count))
-
-
-def _stacked(transpose: Callable[[np.ndarray], np.ndarray], count: int) -> sparse.csr_array:
-    """Return the rows of a query, shape (count, cells)."""
-    units = np.eye(count)
-    return sparse.csr_array(sparse.vstack([sparse.csr_array(transpose(unit).reshape(1, -1)) for unit in units]))
 
 
 def _given_cells(domain: Domain, names: Clique, evidence: Mapping[str, int]) -> sparse.csr_array:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pgmest.errors import ArgumentError, PgmestError, QueryError, count_text
-from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.errors.classes import classes_of
+from pgmest.models.errors.classes import classes_of, number_of
 from pgmest.models.errors.error_model import FEWEST, MOST_NUMBERS, ErrorModel
 from pgmest.models.errors.plausible_tables import without_negative_counts
 from pgmest.models.errors.possible_values import possible_values
 from pgmest.models.intervals import Interval
-from pgmest.models.model_function import attributes_read, function_of_table
 from pgmest.models.protocol import EstimatedModel
-from pgmest.models.table_query import answer_table, answer_tables, has_whole_coefficients, is_names, on_attributes
+from pgmest.models.question import Question
 from pgmest.models.uncertainty import Uncertainty
-from pgmest.queries import Kron, LinearQuery, MatrixQuery
+from pgmest.queries import Kron
 from pgmest.queries.matrices import Grouping
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -135,54 +132,40 @@ def drawn_answers(
         UnknownAttributeError, ...: as for `Model.answer`.
     """
     errors = error_model_of(model)
-    domain = model.domain
-    query, clique = on_attributes(domain, query, clique)
-    names = attributes_read(model, query, clique, given)
-    evidence = checked_evidence(domain, given, names)
-    whole, place = domain.ordered((*names, *evidence)), {name: axis for axis, name in enumerate(domain.varying)}
+    domain, question = model.domain, Question.of(model.domain, query, clique, given).read_by(cast(Any, model))
+    whole, place = domain.ordered((*question.names, *question.evidence)), domain.varying
     asked = tuple(name for name in whole if name in place)  # a single code adds nothing to the errors of the others
-    factors = query.factors if isinstance(query, Kron) else {}
-    found = {name: _level_of(domain, name, matrix) for name, matrix in factors.items()}
+    found = {name: _level_of(domain, name, matrix) for name, matrix in question.factors.items()}
     levels = {name: labels for name, labels in found.items() if labels is not None and name in place}
     published = errors.published(asked) is not None
     if len(asked) > MOST_ATTRIBUTES or errors.facts or published or not errors.is_measured(asked):
         levels = {}  # facts and ends are about codes, and dependence that was not measured may cancel within groups
     if levels or domain.size(whole) > MOST_CELLS:
-        errors, query, evidence = _over_classes(errors, query, clique, whole, evidence, levels)
-        domain, clique = errors.tables.domain, None if isinstance(query, Kron) else clique
-    key, function = [seed, *map(place.__getitem__, asked)], callable(query) and not isinstance(query, LinearQuery)
-    calls = int(np.clip(MOST_NUMBERS_OF_CALLS // max(1, domain.size(whole)), FEWEST, MOST_CALLS)) if function else None
-    shape = domain.project(whole).shape
+        errors, question = _over_classes(errors, question, whole, levels)
+    cells, key = errors.tables.domain.size(whole), [seed, *map(place.index, asked)]
+    calls = int(np.clip(MOST_NUMBERS_OF_CALLS // max(1, cells), FEWEST, MOST_CALLS)) if question.is_function else None
+    shape = errors.tables.domain.project(whole).shape
     drawn = errors.draws(asked, calls, np.random.default_rng(key)).reshape(-1, *shape)
     table = errors.tables.project(whole)
     if about == "population":
         variances = errors.sampling_variances(whole, table + drawn)
         drawn = drawn + _sampling(variances, np.random.default_rng([seed, 1]))
-    view = _View(whole, names, evidence)
-    known = published or errors.is_measured(asked)
+    basis = "measured" if published or errors.is_measured(asked) else "dependence"
 
     def answered(counts: np.ndarray) -> Factor:
-        return answered_part(view.parts(counts[None])[0])
+        return question.value(question.parts(counts[None], whole)[0])
 
-    def answered_part(counts: np.ndarray) -> Factor:
-        part = Factor.owning(domain.project(names), counts)
-        if function and clique is None:
-            return function_of_table(cast("Callable[[Any], Any]", query), domain, part)
-        return answer_table(part, query, clique)
-
-    basis = "measured" if known else "dependence"
-    if not function:
-        differences = answer_tables(view.parts(drawn), domain.project(names), query, clique)
-        answer, least, most = answered(table), 0.0 if _nonnegative(query) else -np.inf, np.inf
+    if not question.is_function:
+        differences = question.apply(question.parts(drawn, whole))
+        answer, least, most = answered(table), 0.0 if question.is_nonnegative else -np.inf, np.inf
         counted = published and about == "table"
         if counted:
             least, most = (answer.values + end for end in (differences.min(axis=0), differences.max(axis=0)))
-        if counted and _nonnegative(query):
+        if counted and question.is_nonnegative:
             ends = np.minimum(errors.ends(asked), LARGEST).reshape(2, *shape)
-            low, high = answer_tables(view.parts(ends), domain.project(names), query, clique)
+            low, high = question.apply(question.parts(ends, whole))
             least, most = np.maximum(low, least), np.minimum(high, most)
-        whole_numbers = counted and has_whole_coefficients(query, clique)
-        return DrawnAnswers(answer, differences, True, least, basis, most=most, whole=whole_numbers)
+        return DrawnAnswers(answer, differences, True, least, basis, most=most, whole=counted and question.is_whole)
     with np.errstate(divide="ignore", invalid="ignore"):  # tables without records of a group have no mean of it
         answer, count = answered(table), min(NOISE_DRAWS, len(drawn))
         noise = errors.draws(asked, count, np.random.default_rng(key), hidden=False).reshape(-1, *shape)
@@ -191,9 +174,9 @@ def drawn_answers(
         tables = (one for batch in batches for one in without_negative_counts(table + batch))
         values = _finite(np.stack([_drawn_value(answered, one, answer.values.shape) for one in tables]))
     middle = np.where(np.isfinite(answer.values), answer.values, np.mean(values, axis=0))
-    totals = _plausible_totals(table, drawn, bool(evidence))
-    possible = view.parts(errors.tables.possible(whole)[None])[0]
-    least, most = possible_values(lambda counts: answered_part(counts).values, possible, totals, seed)
+    totals = _plausible_totals(table, drawn, bool(question.evidence))
+    possible = question.parts(errors.tables.possible(whole)[None], whole)[0]
+    least, most = possible_values(lambda counts: question.value(counts).values, possible, totals, seed)
     least, most = np.fmin(least, values.min(axis=0)), np.fmax(most, values.max(axis=0))
     return DrawnAnswers(answer, values - middle, False, least, basis, noise, most, middle)
 
@@ -311,28 +294,25 @@ def no_known_errors(model: ModelBase) -> ArgumentError:
 
 
 def _over_classes(
-    errors: ErrorModel, query: Any, clique: Any, whole: Clique, evidence: Mapping[str, int], levels: Mapping[str, Any]
-) -> tuple[ErrorModel, Any, Mapping[str, int]]:
-    """Return errors, a query and evidence over classes of codes, of which the query asks alone.
+    errors: ErrorModel, question: Question, whole: Clique, levels: Mapping[str, np.ndarray]
+) -> tuple[ErrorModel, Question]:
+    """Return errors and a question over classes of codes, of which the question asks alone.
 
     Args:
         errors: the errors over codes.
-        query, clique: the query.
-        whole: the attributes of the query and of the evidence.
-        evidence: the given codes.
+        question: the question.
+        whole: the attributes of the question and of its evidence.
         levels: the groups of each code of attributes that the query asks about by level, with answers about levels.
 
     Raises:
         ArgumentError: the table over classes is too large, too.
     """
-    domain = errors.tables.domain
-    query = query.query if isinstance(query, LinearMeasurement) and isinstance(query.query, Kron) else query
-    factors = query.factors if isinstance(query, Kron) else {}
-    labels = {name: classes_of(factor, domain[name]) for name, factor in factors.items()}
-    of_levels = math.prod(int(levels[n].max()) + 1 if n in levels else domain[n] for n in whole if n not in evidence)
+    domain, evidence = errors.tables.domain, question.evidence
+    labels = {name: classes_of(factor, domain[name]) for name, factor in question.factors.items()}
+    of_levels = math.prod(number_of(levels[n]) if n in levels else domain[n] for n in whole if n not in evidence)
     labels |= levels if of_levels <= MOST_CELLS else {}
     labels |= {name: (np.arange(domain[name]) == code).astype(np.int64) for name, code in evidence.items()}
-    labels = {name: own for name, own in labels.items() if int(own.max()) + 1 < domain[name]}
+    labels = {name: own for name, own in labels.items() if number_of(own) < domain[name]}
     reduced = errors.over_classes(labels, always=bool(levels))
     cells, classes = domain.size(whole), reduced.tables.domain.size(whole)
     if classes > MOST_CELLS or len(whole) > MOST_ATTRIBUTES:
@@ -343,29 +323,12 @@ def _over_classes(
             "pg.Kron whose matrices have few different columns, such as sums over ranges of codes, or choose "
             'kind="noise".'
         )
-    if isinstance(query, Kron):
+    query = question.query
+    if question.factors:
         first = {name: np.unique(own, return_index=True)[1] for name, own in labels.items()}
-        columns = [(name, one.matrix()[:, first[name]] if name in first else one) for name, one in factors.items()]
-        query = Kron(columns, axes=query.axes)
-    return reduced, query, {name: 1 if name in labels else code for name, code in evidence.items()}
-
-
-@dataclass(frozen=True)
-class _View:
-    """The part of a table that a query reads: the records with given codes."""
-
-    whole: Clique
-    names: Clique
-    evidence: Mapping[str, int]
-
-    def parts(self, tables: np.ndarray) -> np.ndarray:
-        """Return the marginal on `names` of the records with the given codes, for each of many tables.
-
-        The result has the shape (tables, *shape of the marginal).
-        """
-        found = tables[:, *(self.evidence.get(name, slice(None)) for name in self.whole)]
-        left = [name for name in self.whole if name not in self.evidence]
-        return found.transpose(0, *(left.index(name) + 1 for name in self.names))
+        query = Kron({n: one.matrix()[:, first[n]] if n in first else one for n, one in question.factors.items()})
+    evidence = {name: 1 if name in labels else code for name, code in evidence.items()}
+    return reduced, replace(question, domain=reduced.tables.domain, query=query, evidence=evidence)
 
 
 def _sampling(tables: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -374,19 +337,3 @@ def _sampling(tables: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     flat, mass = errors.reshape(len(tables), -1), tables.reshape(len(tables), -1)
     shift = flat.sum(axis=1, keepdims=True) * mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
     return (flat - shift).reshape(tables.shape)
-
-
-def _nonnegative(query: Any) -> bool:
-    """Return whether no record lowers an answer."""
-    if isinstance(query, LinearMeasurement):
-        query = query.query
-    if query is None or is_names(query):
-        return True
-    if isinstance(query, Kron):
-        return all(_nonnegative(matrix) for matrix in query.matrices)
-    if isinstance(query, MatrixQuery | LinearQuery):
-        return query.rows * query.cells <= MOST_CELLS and bool(np.asarray(query.matrix()).min(initial=0.0) >= 0)
-    try:
-        return bool(np.asarray(query, dtype=np.float64).min(initial=0.0) >= 0)
-    except (TypeError, ValueError):
-        return False

@@ -1,12 +1,12 @@
-"""Queries about many tables at once are answered as those about one table."""
+"""Questions: many tables at once are answered as their rows say, and all ways of asking read the same arguments."""
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
 
 import pgmest as pg
-from pgmest.models.table_query import answer_table, answer_tables
-from pgmest.tables.factor import Factor
+from pgmest.models.question import Question
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2})
 WHOLE = ("a", "b", "c")
@@ -18,6 +18,7 @@ QUERIES = {
     "matrix": (ROWS, WHOLE),
     "one row": (ROWS[0].tolist(), WHOLE),
     "sparse": (sparse.csr_array(ROWS), WHOLE),
+    "operator": (aslinearoperator(ROWS), WHOLE),
     "ranges": (pg.queries.all_range(24), WHOLE),
     "measured cells": (pg.LinearMeasurement(np.zeros((3, 4, 2)), WHOLE, 1.0), None),
     "measured kron": (pg.LinearMeasurement(np.zeros(8), WHOLE, 1.0, KRON), None),
@@ -29,7 +30,10 @@ QUERIES = {
 @pytest.mark.parametrize("count", [1, 7])
 def test_answers_about_many_tables_are_those_about_each(name, count):
     tables = np.random.default_rng(0).normal(size=(count, *DOMAIN.shape))
-    found = answer_tables(tables, DOMAIN, *QUERIES[name])
-    each = np.stack([answer_table(Factor(DOMAIN, table), *QUERIES[name]).values for table in tables])
+    question = Question.of(DOMAIN, *QUERIES[name])
+    tables = tables.transpose(0, *(axis + 1 for axis in DOMAIN.axes(question.names)))
+    found, rows = question.apply(tables), question.rows().toarray()
+    each = np.stack([rows @ table.ravel() for table in tables]).reshape(count, *question.axes.shape)
     assert found.shape == each.shape
+    np.testing.assert_allclose(found[0], question.value(tables[0]).values, rtol=0, atol=1e-13)
     np.testing.assert_allclose(found, each, rtol=0, atol=1e-13)
