@@ -5,14 +5,13 @@ one-way marginals and the pairs of a spanning tree, of most mutual information i
 private one with Gaussian noise of (epsilon, 1e-9)-DP, simulated. Each way to use the public table is then scored by
 its total-variation error on the measured marginals, on all other pairs, and on triples.
 
-Writes experiments/results/public_prior.{csv,md,png}. Each trial is kept as soon as it is done, so a run that was
+Writes experiments/results/public_prior.{csv,md}. Each trial is kept as soon as it is done, so a run that was
 stopped goes on where it was. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
 import time
 from collections.abc import Callable
@@ -143,17 +142,6 @@ WAYS: dict[str, Estimator] = {
     **{f"richer cliques, weight {w:g}": with_prior(public_model, w) for w in WEIGHTS},
     **{f"support, weight {w:g}": with_prior(lambda public, _: Support(public), w) for w in WEIGHTS},
 }
-STYLES = {
-    "no prior": ("-", "black"),
-    "public table alone": ("--", "gray"),
-    "potentials, measured cliques": (":", "tab:green"),
-    "richer cliques": ("-", "tab:blue"),
-    "support": ("-", "tab:orange"),
-    "IDE Algorithm 1": ("-", "tab:red"),
-    "richer cliques, weight 0.1": ("--", "tab:blue"),
-    "support, weight 0.1": ("--", "tab:orange"),
-}
-"""The drawing style of each way in the picture; other ways are in the table only."""
 
 
 def trial(case: Case, epsilon: float, seed: int, way: str) -> dict[str, Any]:
@@ -195,7 +183,7 @@ def report(rows: pd.DataFrame) -> str:
         f"{len(SEEDS)} draws of the noise: of the measured marginals (each attribute and the pairs of a spanning",
         f"tree), of all other pairs, and of {TRIPLES} random triples. The best of a column is bold. The time is that",
         "of one estimate, the public model included, on a machine with other work. A weight is `prior_weight`;",
-        "without one the answers come first. In the picture the line of no prior lies under that of the potentials.",
+        "without one the answers come first.",
     ]
     for case in CASES:
         private, public = case.load()
@@ -222,41 +210,12 @@ def report(rows: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(rows: pd.DataFrame) -> bytes:
-    """Errors over epsilon, a panel per table and kind of marginal."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(2, len(CASES), figsize=(4.2 * len(CASES), 6.4), sharex=True, layout="constrained")
-    for column, case in enumerate(CASES):
-        for row, kind in enumerate(KINDS[:2]):
-            panel = panels[row, column]
-            for way, (style, color) in STYLES.items():
-                part = rows[(rows["data"] == case.name) & (rows["way"] == way)]
-                means = part.groupby("epsilon")[kind].mean()
-                panel.plot(means.index, means.to_numpy(), style, color=color, marker=".", label=way)
-            panel.set(xscale="log", yscale="log")
-            panel.set_title(f"{case.name}: {kind}", fontsize=9)
-    for panel in panels[-1]:
-        panel.set_xlabel("epsilon")
-    panels[0, 0].set_ylabel("total-variation error")
-    panels[1, 0].set_ylabel("total-variation error")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=90)
-    plt.close(figure)
-    return buffer.getvalue()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fresh", action="store_true", help="run all trials again")
     rows = collect(RESULTS / "public_prior.csv", parser.parse_args().fresh)
     page = report(rows)
     write_atomically(RESULTS / "public_prior.md", page)
-    write_atomically(RESULTS / "public_prior.png", draw(rows))
     print(page)
 
 

@@ -4,7 +4,7 @@
 records, and of 30 to 300 columns and a million records. Each run is a process of its own, and is kept as it ends: a
 command that was stopped goes on where it was, smallest tables first. A run that takes more than `--most-seconds` of a
 processor is stopped and kept as such, and larger tables of the same mechanism and number of records are left out. It
-writes experiments/results/wide.md, .csv and .png of the runs that there are. Set OPENBLAS_NUM_THREADS=1.
+writes experiments/results/wide.md and .csv of the runs that there are. Set OPENBLAS_NUM_THREADS=1.
 
 The attributes have 2, 3, 4, 6, 8, 12, 16 or 24 values, in turn. The first attribute is drawn from Zipf's law. Each
 other attribute has a random parent among the twenty before it. With probability s, from 0.1 to 0.8 by attribute, its
@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments import figure_style
 from experiments.benchmarks.machine import describe, in_words, load_average
 from experiments.benchmarks.report import markdown
 from experiments.compare.cells import DELTA
@@ -173,7 +172,7 @@ def exponents(table: pd.DataFrame, column: str) -> dict[tuple[str, int], float]:
 
 
 def report(table: pd.DataFrame) -> None:
-    """Write the table and the picture of the runs that there are."""
+    """Write the tables of the runs that there are."""
     table.to_csv(RESULTS / "wide.csv", index=False)
     ended, stopped = table[_ended(table)], table[~_ended(table)]
     ended = ended.sort_values(["records", "columns", "mechanism"])
@@ -218,34 +217,8 @@ def report(table: pd.DataFrame) -> None:
         ),
         f"The exponents of growth with the number of columns, fitted to tables of {FITTED_FROM} columns and more:",
         markdown(["", "records", "CPU seconds", "memory beyond the table's"], growth),
-        "![CPU seconds, memory and error against columns](wide.png)",
     ]
     write_atomically(RESULTS / "wide.md", "\n\n".join(text) + "\n")
-    draw(ended, of_cpu)
-
-
-def draw(table: pd.DataFrame, of_cpu: dict[tuple[str, int], float]) -> None:
-    """Draw CPU seconds, memory, and the error relative to independence against columns."""
-    table = table[table["records"] == min(SIZES)].assign(relative=lambda rows: rows["two_way"] / rows["independent"])
-    labels = {
-        name: f"{name}, d^{of_cpu[name, min(SIZES)]:.1f}" if (name, min(SIZES)) in of_cpu else name
-        for name in MECHANISMS
-    }
-    figure, axes = figure_style.panels(3, width=3.4)
-    for axis, (column, title, unit, log) in zip(
-        axes,
-        (
-            ("cpu", "CPU time", "seconds", "xy"),
-            ("peak", "Peak memory", "MB", "xy"),
-            ("relative", "Error of pairs", "error / error of independence", "x"),
-        ),
-        strict=True,
-    ):
-        figure_style.lines(axis, table, "columns", column, "mechanism", order=MECHANISMS, labels=labels, log=log)
-        axis.set_xticks(SIZES[min(SIZES)], [str(columns) for columns in SIZES[min(SIZES)]])
-        figure_style.titles(axis, title, x="columns", y=unit)
-    figure_style.legend(figure, axes, where="below")
-    figure_style.save(figure, RESULTS / "wide.png")
 
 
 def main() -> None:

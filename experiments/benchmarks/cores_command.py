@@ -1,19 +1,15 @@
-"""`python -m experiments.benchmarks cores`: measure what has no current result, then write the table and a picture."""
+"""`python -m experiments.benchmarks cores`: measure what has no current result, then write the table."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from experiments.benchmarks.cores import CASES, run_case
 from experiments.benchmarks.report import heading, markdown, milliseconds, number, outdated
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
-from experiments.figure_style import legend, lines, panels, save, titles
 from pgmest._base.files import write_atomically
 
 MEASURED = ("pgmest/inference/exact/*.py", "experiments/benchmarks/cores.py", "experiments/benchmarks/timing.py")
@@ -29,7 +25,7 @@ Result = Mapping[str, Any]
 
 
 def run(options: Namespace) -> None:
-    """Measure, print the table, and write cores.md and cores.png."""
+    """Measure, print the table, and write cores.md."""
     store = Store.of("cores", options.quick, MEASURED)
     measure_all(store, chosen(CASES, options.only), lambda name: run_case(name, options.quick), options.fresh)
     records = kept(store, CASES)
@@ -38,11 +34,9 @@ def run(options: Namespace) -> None:
     results = [record["result"] for record in records]
     old = outdated(store, records, lambda result: result["problem"])
     title = heading("The oracle on several threads", COMMAND, records, old)
-    picture = "![Speed on several threads, over that on one](cores.png)"
-    text = f"{title}\n\n{NOTES}\n\n{table(results)}\n\n{picture}\n"
+    text = f"{title}\n\n{NOTES}\n\n{table(results)}\n"
     store.folder.mkdir(parents=True, exist_ok=True)
     write_atomically(store.folder / "cores.md", text)
-    draw(results, store.folder / "cores.png")
     print(text)
 
 
@@ -58,20 +52,3 @@ def table(results: Sequence[Result]) -> str:
         times = (milliseconds(seconds.get(count)) for count in counts)
         rows.append([result["problem"], *times, number(per_core, 2), number(allowed, 2)])
     return markdown(["problem", *map(str, counts), "per core", "processes, per core"], rows)
-
-
-def draw(results: Sequence[Result], path: Path) -> None:
-    """Return the speedup over one thread."""
-    points = [
-        {"problem": result["problem"], "threads": int(count), "faster": result["seconds"]["1"] / seconds}
-        for result in results
-        for count, seconds in result["seconds"].items()
-    ]
-    figure, (axes,) = panels(1, width=4.6, height=3.4)
-    lines(axes, pd.DataFrame(points), x="threads", y="faster", by="problem", spread="none")
-    most = max(point["threads"] for point in points)
-    axes.plot([1, most], [1, most], color="0.7", linestyle=":", linewidth=1.0, label="one for each thread")
-    axes.plot([1, most], [1, 1 + 0.7 * (most - 1)], color="0.85", linewidth=1.0, label="0.7 for each further thread")
-    titles(axes, "A call of the oracle", x="threads", y="times as fast as on one")
-    legend(figure, [axes])
-    save(figure, path)

@@ -1,4 +1,4 @@
-"""`python -m experiments.benchmarks oracle`: measure what has no current result, then write the tables and the plot."""
+"""`python -m experiments.benchmarks oracle`: measure what has no current result, then write the tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from argparse import Namespace
 from typing import Any
 
 from experiments.benchmarks.oracle import CASES, run_case
-from experiments.benchmarks.oracle_plot import draw
 from experiments.benchmarks.oracle_report import write_report
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
@@ -26,7 +25,7 @@ MEASURED = (
 
 
 def run(options: Namespace) -> None:
-    """Measure, print the tables, and write oracle.md, oracle.csv and oracle.png."""
+    """Measure, print the tables, and write oracle.md and oracle.csv."""
     store = Store.of("oracle", options.quick, MEASURED)
     names = [name for name in chosen(CASES, options.only) if options.slow or not CASES[name].slow]
 
@@ -38,5 +37,4 @@ def run(options: Namespace) -> None:
     if not records:
         raise SystemExit("nothing was measured.")
     print(write_report(store, records))
-    draw([record["result"] for record in records], store.folder / "oracle.png")
-    print(f"The tables and the plot are in {store.folder}.")
+    print(f"The tables are in {store.folder}.")

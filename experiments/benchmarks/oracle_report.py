@@ -23,7 +23,7 @@ Result = dict[str, Any]
 
 
 def write_report(store: Store, records: Sequence[Mapping[str, Any]]) -> str:
-    """Write oracle.md, oracle.csv and oracle.png; returns the text of oracle.md."""
+    """Write oracle.md and oracle.csv; returns the text of oracle.md."""
     results = [record["result"] for record in records]
     old = outdated(store, records, lambda result: result["problem"])
     sections = [
@@ -42,7 +42,6 @@ def write_report(store: Store, records: Sequence[Mapping[str, Any]]) -> str:
         ),
         section("Peak memory of later calls, MB above the same", memory_table(results, "later")),
         section("What did not run", errors_list(results)),
-        "![Growth of time and memory](oracle.png)",
     ]
     text = "\n\n".join(filter(None, sections)) + "\n"
     store.folder.mkdir(parents=True, exist_ok=True)

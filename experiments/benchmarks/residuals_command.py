@@ -16,7 +16,6 @@ from experiments.benchmarks.residuals import (
     run_case,
     run_peers,
 )
-from experiments.benchmarks.residuals_plot import draw
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
 from pgmest._base.files import write_atomically
@@ -67,7 +66,7 @@ def _beside(peers: list[dict[str, Any]]) -> str:
 
 
 def run(options: Namespace) -> None:
-    """Measure, print the table, and write residuals.md and residuals.png."""
+    """Measure, print the table, and write residuals.md."""
     store = Store.of("residuals", options.quick, MEASURED)
     names = [name for name in chosen([*CASES, *PEER_CASES], options.only) if options.slow or name not in SLOW]
     measure_all(
@@ -100,8 +99,7 @@ def run(options: Namespace) -> None:
     columns += ["expected error", "distance: least squares", "local", "records to the tables", "records to the truth"]
     title = heading("All pairs of many attributes", COMMAND, [*records, *peers], old)
     store.folder.mkdir(parents=True, exist_ok=True)
-    draw(results, store.folder / "residuals.png")
-    parts = [title, NOTES, markdown(columns, rows), "![Growth of time and memory](residuals.png)", _beside(peers)]
+    parts = [title, NOTES, markdown(columns, rows), _beside(peers)]
     text = "\n\n".join(filter(None, parts)) + "\n"
     write_atomically(store.folder / "residuals.md", text)
     print(text)

@@ -1,4 +1,4 @@
-"""`python -m experiments.benchmarks solvers`: run the methods that have no current trace; write tables and plots."""
+"""`python -m experiments.benchmarks solvers`: run the methods that have no current trace; write tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from argparse import Namespace
 
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.solvers import CASES, MBI_METHODS, PGMEST_METHODS, measure_method
-from experiments.benchmarks.solvers_plot import draw
-from experiments.benchmarks.solvers_report import traces_of, write_report
+from experiments.benchmarks.solvers_report import write_report
 from experiments.benchmarks.store import Store
 
 DATA = ("experiments/problems.py", "pgmest/simulation.py")
@@ -26,7 +25,7 @@ METHODS = {"pgmest": PGMEST_METHODS, "mbi": MBI_METHODS}
 
 
 def run(options: Namespace) -> None:
-    """Run the methods, print the tables, and write solvers.md, solvers_pgmest.csv, solvers_mbi.csv and a plot each."""
+    """Run the methods, print the tables, and write solvers.md, solvers_pgmest.csv and solvers_mbi.csv."""
     stores = {side: Store.of("solvers", options.quick, files) for side, files in MEASURED.items()}
     cases = chosen(CASES, options.only)
     for case in cases:
@@ -47,6 +46,4 @@ def run(options: Namespace) -> None:
     if not any(records.values()):
         raise SystemExit("nothing was measured.")
     print(write_report(stores, records))
-    folder = stores["pgmest"].folder
-    draw(traces_of(record["result"] for side in records for record in records[side]), folder)
-    print(f"The tables and the plots are in {folder}.")
+    print(f"The tables are in {stores['pgmest'].folder}.")

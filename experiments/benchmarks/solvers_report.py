@@ -44,7 +44,6 @@ def write_report(stores: Mapping[str, Store], records: Mapping[str, Sequence[Map
                 if failure["problem"] == case
             ]
             sections.append(section(f"{case}: pgmest against where mbi's methods end", end_table(traces)))
-            sections.append(f"![Loss against seconds](solvers-{case}.png)")
     text = "\n\n".join(filter(None, sections)) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "solvers.md", text)

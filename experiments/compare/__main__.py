@@ -1,8 +1,8 @@
 """python -m experiments.compare [--only PATTERN] [--fresh] [--report] [--workers N] [--most-seconds S].
 
 Every mechanism on every table. A run that was made before is not made again (`experiments.kept_runs`); with more
---most-seconds what took too long is. Where the first seed was refused or stopped others are not run. The table, the
-report and the plot go to experiments/results/compare.{csv,md,png}. Set OPENBLAS_NUM_THREADS=1.
+--most-seconds what took too long is. Where the first seed was refused or stopped others are not run. The table and the
+report go to experiments/results/compare.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
-"""The table, the report and the plot of the comparison."""
+"""The table and the report of the comparison."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS, MORE_SEEDS, SEEDS, WORKLOAD_AWARE
 from experiments.compare.workloads import MOST_CELLS, MOST_PAIRS, MOST_TRIPLES, ORDERED_FROM
-from experiments.figure_style import COLORS, MARKERS, MUTED, legend, log_axes, panels, save, titles
 from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-SHOWN = (0.08, 8.0)
-"""The relative errors that the plot shows; some of single tables lie outside."""
 
 HEAD = """# All mechanisms on all tables
 
@@ -57,15 +53,12 @@ def write(table: pd.DataFrame) -> None:
         "## Epsilon 1: seconds of a processor",
         "",
         *_pivot(rows, "seconds", "{:.1f}"),
-        "",
-        "![error against seconds](compare.png)",
     ]
     notes = table[table["note"].fillna("").ne("")].drop_duplicates(["table", "mechanism"])
     if len(notes):
         lines += ["", "## What did not finish", ""]
         lines += [f"- {row.mechanism} on {row.table}: {str(row.note).splitlines()[0]}" for row in notes.itertuples()]
     write_atomically(RESULTS / "compare.md", "\n".join(lines) + "\n")
-    _draw(rows)
 
 
 def runs_for(table: pd.DataFrame, workload: str) -> pd.DataFrame:
@@ -105,39 +98,3 @@ def _pivot(rows: pd.DataFrame, value: str, form: str) -> list[str]:
         values = [found.get((name, table), pd.Series(dtype=float)) for table in tables]
         lines.append(f"| {name} | " + " | ".join(_spread(each, form) for each in values) + " |")
     return lines
-
-
-def _draw(rows: pd.DataFrame) -> None:
-    """Error against seconds: of each mechanism the geometric means over the tables that it finished, and their range.
-
-    Left, the mean over tables of the error relative to that of Independent, for each seed; its bar is the range of the
-    seeds. Right, each table by itself.
-    """
-    errors = rows.pivot_table(index=["seed", "table"], columns="mechanism", values="error")
-    seconds = rows.pivot_table(index="mechanism", columns="table", values="seconds", aggfunc="median").clip(lower=1e-3)
-    relative = errors.div(errors["Independent"], axis=0)
-    on_all = relative.loc[relative.index.get_level_values("seed").isin(SEEDS)]  # further seeds are of small tables only
-    means = np.exp(np.log(on_all).groupby("seed").mean())
-    time = np.exp(np.log(seconds).mean(axis=1))
-    order = means.median().sort_values().index
-    figure, (left, right) = panels(2, width=4.8, height=4.4)
-    for place, name in enumerate(order):
-        color, marker = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]
-        low, middle, high = means[name].min(), means[name].median(), means[name].max()
-        finished = relative[name].groupby("table").median().notna().sum()
-        left.errorbar(
-            time[name], middle, yerr=[[middle - low], [high - middle]], fmt=marker, color=color, capsize=3,
-            markersize=7, markerfacecolor=color if place < len(COLORS) else "white", label=f"{name} ({finished})",
-        )  # fmt: skip
-        each = relative[name].groupby("table").median().dropna()
-        right.plot(each, np.full(len(each), place), "|", color=color, markersize=9)
-        right.plot(middle, place, marker, color=color, markersize=6)
-    log_axes(left, "xy")
-    log_axes(right, "x")
-    right.set(xlim=SHOWN, yticks=range(len(order)), yticklabels=order)
-    right.invert_yaxis()
-    right.axvline(1.0, color=MUTED, linewidth=1)
-    titles(left, "Geometric means over tables", "seconds", "error / error of Independent")
-    titles(right, "Each table", "error / error of Independent")
-    legend(figure, left, title="epsilon 1 (tables finished)")
-    save(figure, RESULTS / "compare.png")

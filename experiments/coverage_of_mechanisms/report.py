@@ -9,10 +9,9 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from experiments import figure_style
 from experiments.coverage_of_mechanisms.fits import EPSILONS, MAIN, ON_ALL, OTHERS
 from experiments.coverage_of_mechanisms.questions import CLASSES, COMBINED, MOST_ANSWERS, NAIVE, UNMEASURED
-from experiments.coverage_of_mechanisms.scores import LEVEL, OTHER_LEVELS, VERSION
+from experiments.coverage_of_mechanisms.scores import VERSION
 from experiments.coverage_of_mechanisms.summaries import FEWEST, by_table, summary
 from experiments.coverage_of_mechanisms.tables import ALL, HOSTILE, PARTS, SMALL
 from pgmest._base.files import atomic_path, write_atomically
@@ -46,14 +45,11 @@ Bold numbers miss their target.
 
 
 def write(rows: pd.DataFrame, folder: Path) -> None:
-    """Write the rows, the report and the figure; rows about intervals as they were before are left out."""
+    """Write the rows and the report; rows about intervals as they were before are left out."""
     rows = _where(rows, _current(rows))
     with atomic_path(folder / "coverage_mechanisms.csv") as path:
         rows.to_csv(path, index=False, float_format="%.5g")
     write_atomically(folder / "coverage_mechanisms.md", "\n".join(_lines(rows)) + "\n")
-    parts = _of(rows, MAIN, PARTS)
-    if len(parts):
-        _draw(parts, folder / "coverage_mechanisms.png")
 
 
 def _current(rows: pd.DataFrame) -> pd.Series:
@@ -77,7 +73,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
     others, hostile, small = _of(rows, OTHERS, PARTS), _of(rows, MAIN, HOSTILE), _of(rows, MAIN, SMALL)
     if len(parts):
         yield f"Tables of up to seven attributes: {', '.join(PARTS)}. {_seeds(parts)}"
-        yield from ("", *_counted(parts), "", *_table(parts), "", "![held over nominal](coverage_mechanisms.png)")
+        yield from ("", *_counted(parts), "", *_table(parts))
     yield from ("", "The classes:", "", *(f"- *{name}*: {text}." for name, text in CLASSES.items()))
     if len(small):
         yield from ("", "## Tables of few records", "")
@@ -104,7 +100,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
             note = str(next(iter(group["note"]))).replace("|", "/").replace("\n", " ")
             yield f"| {mechanism} | {name} | {group['refused'].sum()} | {note} |"
     of_records, joined = rows["class"].isin((COMBINED, NAIVE)), (rows["class"] == COMBINED) & (rows["answers"] > 0)
-    yield from ("## Seconds", "", "Of the first question after a fit, and of 20 tables of released records:", "")
+    yield from ("", "## Seconds", "", "Of the first question after a fit, and of 20 tables of released records:", "")
     yield from ("| mechanism | first, median | most | tables, median | most |", "|---|---:|---:|---:|---:|")
     for name, group in rows.groupby("mechanism", sort=False):
         parts = (np.asarray(group["first"][asked]) for asked in (~of_records, joined))
@@ -192,22 +188,3 @@ def _of_hostile(rows: pd.DataFrame) -> Iterator[str]:
         held = group.set_index("class")["held"].reindex(names)
         texts = ("" if np.isnan(one) else f"**{one:.0%}**" if one < LEAST_TABLE else f"{one:.0%}" for one in held)
         yield f"| {place} | {mechanism} | {' | '.join(texts)} |"
-
-
-def _draw(rows: pd.DataFrame, path: Path) -> None:
-    """Draw a panel for each class: what intervals of several levels hold, over tables, at the budget that has them."""
-    names = [name for name in CLASSES if name in set(rows["class"])]
-    figure, axes = figure_style.panels(len(names), columns=4, width=2.6, height=2.5, share_x=True, share_y=True)
-    levels = sorted([LEVEL, *OTHER_LEVELS])
-    columns = {level: "held" if level == LEVEL else f"held {level:.0%}" for level in levels}
-    for panel, name in zip(axes, names, strict=True):
-        here = _where(rows, rows["class"].eq(name) & rows["held 50%"].notna())
-        panel.plot([0.4, 1.0], [0.4, 1.0], color=figure_style.MUTED, linewidth=1.1, linestyle=(0, (4, 3)))
-        means: Any = here.groupby(["mechanism", "table"])[list(columns.values())].mean()
-        long = means.reset_index().melt(["mechanism", "table"], list(columns.values()), "level", "share").dropna()
-        long["nominal"] = long["level"].map({column: level for level, column in columns.items()})
-        pooled: Any = long.groupby(["mechanism", "nominal"], as_index=False)["share"].mean()
-        figure_style.lines(panel, pooled, "nominal", "share", "mechanism", order=MAIN, spread="none")
-        figure_style.titles(panel, name.replace(", ", ",\n"), x="nominal", y="held" if name in names[::4] else "")
-    figure_style.legend(figure, axes)
-    figure_style.save(figure, path)

@@ -208,7 +208,6 @@ def test_the_report_marks_what_misses(tmp_path):
     assert "| cells | AIM | 100 | 95.3 | 95% titanic at 1 |" in text
     assert "**2.30**" in text
     assert "| MST | boxes | 3 | TypeError: a / b |" in text
-    assert (tmp_path / "coverage_mechanisms.png").exists()
 
 
 def test_names_of_runs_differ():
