@@ -16,12 +16,10 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.mechanisms.known_zeros import possible_records
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
-from pgmest.mechanisms.lamp.shrinkage import safe_ratios
 from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.local_search import STOPPING_SHARE, Descent, ForbiddenCells, TargetTable
 from pgmest.synthesis.pair_descent import PairDescent, padded
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.groups import is_identity, summed
 
 RAKING_SWEEPS = 8
 """The number of sweeps over all tables."""
@@ -171,8 +169,6 @@ MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
 for which these pairs are targets."""
 LEAST_RECORDS = 1000
 """The smallest number of records; each record of smaller data is represented by several."""
-LEAST_GUESS = 1e-3
-"""The weight of the estimated table, relative to the weighted records, within a group of codes."""
 
 
 def refined_records(
@@ -222,9 +218,10 @@ def target_tables(weighted: Dataset, model: GroupedModel) -> list[TargetTable]:
     """
     evidence = model.evidence
     noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
-    measured = {clique: noise[clique] for clique in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
+    measured = _within(list(noise), evidence.domain, MOST_CELLS / 2)
     targets = [
-        TargetTable(clique, table, measured[clique]) for clique, table in _over_codes(weighted, model, measured).items()
+        TargetTable(clique, table, noise[clique])
+        for clique, table in zip(measured, model.tables(measured), strict=True)
     ]
     others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
     others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(target.table.size for target in targets))
@@ -234,7 +231,7 @@ def target_tables(weighted: Dataset, model: GroupedModel) -> list[TargetTable]:
     else:
         others = others if len(others) * weighted.records <= MOST_PROJECTED else []
         found = [factor.values for factor in weighted.project_many(others)] if others else []
-    usual = float(np.median(list(measured.values()))) if measured else 0.0
+    usual = float(np.median([noise[clique] for clique in measured])) if measured else 0.0
     drawn = evidence.total / _effective_size(weighted)
     together = Counter(name for pair in others for name in pair)
     return targets + [
@@ -247,28 +244,6 @@ def _effective_size(weighted: Dataset) -> float:
     """Return the effective sample size of weighted records (Kish 1965)."""
     assert weighted.weights is not None
     return float(weighted.weights.sum() ** 2 / np.square(weighted.weights).sum())
-
-
-def _over_codes(weighted: Dataset, model: GroupedModel, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
-    """Return the measured tables over all codes; within a group, they are proportional to the weighted records.
-
-    The weighted records fit the other tables within a group, too, which independence would contradict.
-    """
-    evidence, found = model.evidence, {}
-    place = {answer.clique: number for number, answer in enumerate(evidence.answers)}
-    whole = [
-        clique for clique in cliques if len(clique) > 2 or all(map(is_identity, evidence.answers[place[clique]].groups))
-    ]
-    found.update(zip(whole, model.tables(whole), strict=True))
-    grouped = [clique for clique in cliques if clique not in found]
-    for clique, drawn in zip(grouped, weighted.project_many(grouped) if grouped else (), strict=True):
-        answer, target = evidence.answers[place[clique]], evidence.tables[place[clique]]
-        least = LEAST_GUESS * evidence.table(place[clique], tuple(map(np.arange, drawn.values.shape)))
-        inside = drawn.values + least
-        sums = summed(inside, answer.groups)
-        ratio = safe_ratios(target, sums)
-        found[clique] = inside * ratio[np.ix_(*answer.groups)]
-    return found
 
 
 def _within(pairs: list[Clique], domain: Domain, cells: float) -> list[Clique]:
