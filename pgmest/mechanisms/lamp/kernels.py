@@ -18,17 +18,6 @@ def _dot(row, other):
     return row * other
 
 
-@on_rows
-def _add_posterior(prior, likelihood, weight, before, after):
-    posterior = prior * likelihood * weight
-    return {"prior": posterior, "after": before + posterior}
-
-
-@on_rows
-def _mean_of_others(own, before, after, weight, everywhere):
-    return {"own": (after - before - own).larger(own.filled(0.0)) * weight + everywhere}
-
-
 @compiled
 def rake(rows, columns, width, weights, target, counts, power, most):
     """Multiply each record's weight by (target / counts)^power of its cell; return the l1 distance before.
@@ -64,25 +53,3 @@ def maximize_likelihood(likelihood, weights, sums, rounds):
             _add_multiple(sums, likelihood[i], 1.0 / _dot(likelihood[i], weights))
         for j in range(atoms):
             weights[j] = (weights[j] * sums[j] + 0.5 / atoms) / (values + 0.5)
-
-
-@compiled
-def priors_from_neighbors(likelihood, priors, sums, everywhere, reach, elsewhere, rounds):
-    """Write the priors of values after iterations: mean posteriors of their neighbors, mixed with that of all values.
-
-    likelihood: That of each value (row) under each atom. priors: The result, of the same shape. sums: A work array with
-    one row more, of which the first is 0. everywhere: A work array of one row. reach: The number of neighbors on either
-    side. elsewhere: The share of all values, and half a value spread evenly.
-    """
-    values, atoms = likelihood.shape
-    priors[:] = 1.0 / atoms
-    for _ in range(rounds):
-        for i in range(values):
-            weight = 1.0 / _dot(likelihood[i], priors[i])
-            _add_posterior(priors[i], likelihood[i], weight, sums[i], sums[i + 1])
-        for j in range(atoms):
-            everywhere[j] = elsewhere * (sums[values, j] + 0.5 / atoms) / (values + 0.5)
-        for i in range(values):
-            first, last = max(i - reach, 0), min(i + reach + 1, values)
-            weight = (1.0 - elsewhere) / (last - first - 1)
-            _mean_of_others(priors[i], sums[first], sums[last], weight, everywhere)
