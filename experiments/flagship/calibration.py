@@ -5,7 +5,6 @@ table, the experiment reports:
 
 1. `shrinkage.NoisyPair`: the l1 error of shrunk noisy tables over groups of codes, relative to that of independence.
 2. `candidates.DEVIATION`: that error relative to the expected one, if cells deviate by a power of their expected count.
-3. `scorer.POWER`: the power with which the errors of two one-way marginals add up to that of their product.
 
 Noise is relative to the mean count of a cell. The tables go to experiments/results/flagship_calibration.md.
 """
@@ -27,7 +26,6 @@ from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.candidates import expected_errors, interaction_fraction
 from pgmest.mechanisms.lamp.dependence import sampling_spread
 from pgmest.mechanisms.lamp.groups import nested_groups
-from pgmest.mechanisms.lamp.one_way import OneWayEstimate
 from pgmest.mechanisms.lamp.shrinkage import NoisyPair
 from pgmest.tables.groups import summed
 
@@ -36,7 +34,6 @@ PAIRS, MOST_CELLS = 30, 100_000
 LEVELS = (1, 2, 3, 4, 9)
 NOISE = (10.0, 3.0, 1.0, 0.3, 0.1)
 POWERS = (0.5, 0.75, 1.0)
-ADDED = (1.0, 1.2, 1.4, 1.6, 2.0)
 FEW_CELLS = 64
 LEAST = 0.04
 """Pairs with less dependence (l1 distance over the number of records) are left out; it is mostly sampling error."""
@@ -80,22 +77,6 @@ def shrinkage_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dic
             yield row
 
 
-def product_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[str, float]]:
-    """Yield the error of the product of two noisy one-way marginals over the sum of their errors by each power."""
-    total, truth = counts.sum(), (counts.sum(axis=1), counts.sum(axis=0))
-    for noise in NOISE:
-        stddevs = [noise * marginal.mean() / 10 for marginal in truth]
-        noisy = [
-            marginal + stddev * rng.standard_normal(marginal.shape)
-            for marginal, stddev in zip(truth, stddevs, strict=True)
-        ]
-        found = [OneWayEstimate.of(values, stddev, total).counts for values, stddev in zip(noisy, stddevs, strict=True)]
-        errors = np.array([np.abs(one - other).sum() for one, other in zip(found, truth, strict=True)])
-        product = np.abs(np.outer(*found) - np.outer(*truth)).sum() / total
-        if errors.min() > 0:
-            yield {"noise": noise / 10, **{f"power {p:g}": product / np.sum(errors**p) ** (1 / p) for p in ADDED}}
-
-
 def geometric(frame: pd.DataFrame, by: list[str]) -> str:
     """Return geometric means as a Markdown table."""
     means = np.exp(frame.groupby(by).agg(lambda column: np.log(column).mean()))
@@ -107,11 +88,10 @@ def geometric(frame: pd.DataFrame, by: list[str]) -> str:
 
 
 def main() -> None:
-    rng, shrinkage, products = np.random.default_rng(0), [], []
+    rng, shrinkage = np.random.default_rng(0), []
     for table in TABLES:
         for counts in pairs_of(load(table), rng):
             shrinkage += shrinkage_rows(counts, rng)
-            products += product_rows(counts, rng)
         print(f"{table}: {len(shrinkage)} tables so far", flush=True)
     tables = pd.DataFrame(shrinkage)
     tables["size"] = np.where(tables.pop("cells") <= FEW_CELLS, f"up to {FEW_CELLS} cells", "more")
@@ -127,12 +107,6 @@ def main() -> None:
         "is expected of them. LAMP takes 0.75.",
         "",
         geometric(tables, ["size", "noise"]),
-        "",
-        "## Errors of one-way marginals in their product",
-        "",
-        "The error of the product over what those of both add up to by a power. LAMP takes 1.4.",
-        "",
-        geometric(pd.DataFrame(products), ["noise"]),
     ]
     write_atomically(RESULTS / "flagship_calibration.md", "\n".join(text) + "\n")
 

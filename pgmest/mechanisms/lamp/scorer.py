@@ -62,10 +62,6 @@ def noisy_distances(
 COARSE_LEVEL = 2
 """The level, counted from 0, of the coarse groups that are scored besides all codes; it has at most eight groups."""
 
-POWER = 1.4
-"""The l1 errors of one-way marginals add up in a pair with this power. It was measured; the power 2 underestimates the
-sum by 20 %."""
-
 NO_PAIRS: Mapping[Clique, Dependence] = {}
 
 Groups = tuple[np.ndarray, ...]
@@ -175,17 +171,17 @@ class Scorer:
     def _explained(self, entries: Sequence[tuple[Clique, Groups]], pairs: Mapping[Clique, Dependence]) -> np.ndarray:
         """Return the distances that errors of one-way marginals, and of pairs if given, explain."""
         one_ways: dict[tuple[str, int], float] = {}
-        powers, squares = np.zeros(len(entries)), np.zeros(len(entries))
+        squares = np.zeros(len(entries))
         for place, (clique, groups) in enumerate(entries):
             for name, labels in zip(clique, groups, strict=True):
                 key = name, int(labels[-1])
                 if key not in one_ways:
                     one_ways[key] = self._one_way_error(name, labels)
-                powers[place] += one_ways[key] ** POWER
+                squares[place] += one_ways[key] ** 2
             for pair in combinations(clique, 2) if pairs else ():
                 error = pairs[pair].coarse if self._is_coarse(clique, groups) else pairs[pair].whole
                 squares[place] += error**2
-        return np.sqrt(powers ** (2 / POWER) + squares)
+        return np.sqrt(squares)
 
     def _one_way_error(self, name: str, labels: np.ndarray) -> float:
         """Return the expected l1 error in the counts of an attribute's groups."""
