@@ -1,4 +1,4 @@
-"""The compiled kernels that round tables to integer counts and turn them into records (see pgmest/sampling).
+"""The compiled kernels that round tables to integer counts, turn them into records, and rake weights.
 
 A clique of the junction tree is a table with a row for each cell of its separator and a column for each cell of its new
 attributes. All randomness comes from one 64-bit state, seeded by the caller, so a seed always gives the same records.
@@ -386,3 +386,24 @@ def take_records(cells, wanted, left, over, state, victims, sources):
                     sources[n_sources] = i
                     n_sources += 1
             left[cell] -= 1
+
+
+@compiled
+def rake(rows, columns, width, weights, target, counts, power, most):
+    """Multiply each record's weight by (target / counts)^power of its cell; return the l1 distance before.
+
+    rows, columns: The row and the column of each record's cell in a table with `width` columns.
+    target: The target of each cell. counts: A work array of the same size. most: The largest ratio; its inverse is the
+    smallest.
+    """
+    counts[:] = 0.0
+    for i in range(len(weights)):
+        counts[np.int64(rows[i]) * width + columns[i]] += weights[i]
+    distance = 0.0
+    for c in range(len(counts)):
+        distance += abs(target[c] - counts[c])
+        if counts[c] > 0:
+            counts[c] = min(most, max(1.0 / most, target[c] / counts[c])) ** power
+    for i in range(len(weights)):
+        weights[i] *= counts[np.int64(rows[i]) * width + columns[i]]
+    return distance

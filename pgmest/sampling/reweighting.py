@@ -19,7 +19,7 @@ from pgmest.tables.domain import Clique
 
 SWEEPS, DAMPING = 12, 0.1
 """The largest number of sweeps over all tables. Sweep k applies ratios to the power 1 / (1 + DAMPING k), so that
-weights settle between tables that contradict each other, but the last sweep applies them whole."""
+weights settle between tables that contradict each other; in `Reweighting`, the last sweep applies them whole."""
 CLOSE = 2e-3
 """Sweeps end when the mean l1 distance to the tables is at most this share of the records, far less than noise."""
 MOST_RATIO = 1e3
@@ -88,14 +88,15 @@ class Reweighting:
             start: the weights to start from, positive; by default the records' own.
         """
         found = np.array(self.records.weights if start is None else start, dtype=np.float64)
-        wanted = {clique: table.ravel() for clique, table in targets.items()}
+        wanted = {clique: table.reshape(1, -1) for clique, table in targets.items()}
         total = max((float(table.sum()) for table in wanted.values()), default=float(found.sum()))
         if total == 0:
             return np.zeros(len(found))
         found *= total / found.sum()
+        nothing = np.zeros(len(found), dtype=np.uint8)
         for sweep in range(SWEEPS):
-            power = 1.0 / (1.0 + DAMPING * sweep) if sweep < SWEEPS - 1 else 1.0
-            off = sum(self._step(found, clique, table, power) for clique, table in wanted.items())
+            power = damped(sweep) if sweep < SWEEPS - 1 else 1.0
+            off = sum(rake(found, (nothing, self.cells(clique)), table, power) for clique, table in wanted.items())
             if off <= CLOSE * total * len(wanted):
                 break
         return found * (total / found.sum())
@@ -129,14 +130,25 @@ class Reweighting:
         rows = generator.permutation(np.repeat(np.arange(len(counts)), counts))
         return replace(self.records.take(rows), weights=None)
 
-    def _step(self, weights: np.ndarray, clique: Clique, table: np.ndarray, power: float) -> float:
-        """Multiply the weights by powers of the ratios of a target to their table; return the l1 distance before."""
-        cells = self.cells(clique)
-        present = np.bincount(cells, weights, len(table))
-        least = np.maximum(present, table / MOST_RATIO)
-        ratio = np.divide(table, least, out=np.ones_like(present), where=present > 0)
-        weights *= (np.maximum(ratio, 1.0 / MOST_RATIO) ** power)[cells]
-        return float(np.abs(table - present).sum())
+
+def damped(sweep: int) -> float:
+    """Return the power of the ratios in a sweep."""
+    return 1.0 / (1.0 + DAMPING * sweep)
+
+
+def rake(weights: np.ndarray, cells: tuple[np.ndarray, np.ndarray], table: np.ndarray, power: float = 1.0) -> float:
+    """Multiply weights by powers of the ratios of a target to their table; return the l1 distance before.
+
+    Args:
+        weights: the weight of each record, changed in place.
+        cells: the row and the column of each record in the table.
+        table: the target table, of two dimensions.
+        power: the power.
+    """
+    from pgmest.sampling import kernels
+
+    flat = np.ascontiguousarray(table, dtype=np.float64).ravel()
+    return kernels.rake(*cells, table.shape[1], weights, flat, np.empty(table.size), power, MOST_RATIO)
 
 
 def moved(weights: np.ndarray, values: np.ndarray, means: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.mechanisms.known_zeros import possible_records
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
+from pgmest.sampling.reweighting import damped, rake
 from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.local_search import STOPPING_SHARE, Descent, ForbiddenCells, TargetTable
 from pgmest.synthesis.pair_descent import PairDescent, padded
@@ -23,8 +24,6 @@ from pgmest.tables.domain import Clique, Domain
 
 RAKING_SWEEPS = 8
 """The number of sweeps over all tables."""
-DAMPING = 0.1
-"""Sweep k applies ratios to the power 1 / (1 + DAMPING k), so that weights settle between inconsistent tables."""
 ONE_WAY_SWEEPS = 1000
 """The last sweeps, at most this many, rake the one-way marginals only, so that these are met where the tables
 contradict each other. Real tables need 1 to 81 sweeps; contradicting tables can need several hundred."""
@@ -41,13 +40,11 @@ NOISY_CELLS, RAKED_CELLS = 1e-3, 1_000_000
 """A pair that was not measured is raked to the model's table if it has more cells per record than the first number and
 at most as many cells as the second: its sampling error would be large. If all sweeps over these pairs take more than
 `RAKING_STEPS`, only `refined_records` moves the records towards them."""
-MOST_RATIO = 1e3
-"""The largest factor of a weight in one step."""
 LEAST_TARGET = 1e-9
 """The smallest target of a cell, in counts, so that no weight becomes zero for good."""
 
-_Target = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""The row and the column of each record in a table, the target table, and a work array of its size."""
+_Target = tuple[tuple[np.ndarray, np.ndarray], np.ndarray]
+"""The row and the column of each record in a table, and the target table."""
 
 
 def weighted_records(model: GroupedModel, count: int, generator: np.random.Generator) -> Dataset:
@@ -74,25 +71,18 @@ def weighted_records(model: GroupedModel, count: int, generator: np.random.Gener
 
 def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator) -> np.ndarray:
     """Return weights, with the sum `total`, that fit the evidence, or the model for very large unmeasured pairs."""
-    from pgmest.mechanisms.lamp.kernels import rake
-
     evidence = model.evidence
     weights = np.full(records.records, evidence.total / max(1, records.records))
     one_way, tables = _targets(records, model)
     targets = [*one_way, *tables]
-
-    def step(target: _Target, power: float) -> float:
-        rows, columns, table, counts = target
-        return rake(rows, columns, table.shape[-1], weights, table.ravel(), counts, power, MOST_RATIO)
-
     for sweep in range(_sweeps(targets, records, RAKING_SWEEPS)):
         for place in generator.permutation(len(targets)):
             if sweep and out_of_time():
                 break
-            step(targets[place], 1 / (1 + DAMPING * sweep))
+            rake(weights, *targets[place], damped(sweep))
     before = np.inf
     for _ in range(_sweeps(one_way, records, ONE_WAY_SWEEPS)):
-        distance = sum(step(target, 1.0) for target in one_way)
+        distance = sum(rake(weights, *target) for target in one_way)
         close = out_of_time() or distance <= ONE_WAY_TOLERANCE * len(one_way) * evidence.total
         if close or abs(before - distance) <= STALLED * distance:
             break
@@ -121,10 +111,11 @@ def _targets(records: Dataset, model: GroupedModel) -> tuple[list[_Target], list
     for name in evidence.noisy:
         counts = evidence.counts(name)[None, :]
         codes = grouped(name, np.arange(evidence.domain[name]))
-        one_way.append((nothing, codes, _scaled(counts, evidence.total), np.empty(counts.size)))
+        one_way.append(((nothing, codes), _scaled(counts, evidence.total)))
     for answer, table in zip(evidence.answers, evidence.tables, strict=True):
         *rows, columns = (grouped(*side) for side in zip(answer.clique, answer.groups, strict=True))
-        tables.append((_joined(rows, table.shape), columns, _scaled(table, evidence.total), np.empty(table.size)))
+        target = _scaled(table, evidence.total).reshape(-1, table.shape[-1])
+        tables.append(((_joined(rows, table.shape), columns), target))
     measured = {answer.clique for answer in evidence.answers}
     domain = evidence.domain
     noisy = [
@@ -135,7 +126,7 @@ def _targets(records: Dataset, model: GroupedModel) -> tuple[list[_Target], list
     noisy = noisy if len(noisy) * records.records * RAKING_SWEEPS <= RAKING_STEPS else []
     for pair, table in zip(noisy, model.tables(noisy), strict=True):
         rows, columns = (grouped(name, np.arange(evidence.domain[name])) for name in pair)
-        tables.append((rows, columns, _scaled(table, evidence.total), np.empty(table.size)))
+        tables.append(((rows, columns), _scaled(table, evidence.total)))
     return one_way, tables
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.lamp import kernels
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
 from pgmest.mechanisms.lamp.records import ONE_WAY_TOLERANCE, raked
+from pgmest.sampling import kernels
 
 TOTAL = 3000.0
 
