@@ -15,7 +15,9 @@ STEPS, WEAKEST = 49, 2.0**-12
 CASES = 2
 """The number of equally likely values that represent the uncertainty of a dependence."""
 ROUNDS = 100
-"""The number of iterations of expectation maximization."""
+"""The number of iterations of expectation maximization; more do not change the mixture."""
+UNLIKELY = 1e-200
+"""Smaller likelihoods are treated as zero: they change no digit, and computing with subnormal numbers is slow."""
 
 
 def sampling_spread(means: np.ndarray) -> np.ndarray:
@@ -85,6 +87,22 @@ class SystematicDependence:
         return math.sqrt(max(0.0, self.whole**2 - self.hidden[level] ** 2))
 
 
+def mixture_weights(likelihood: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Return the weights of the atoms of a mixture, found by expectation maximization.
+
+    Args:
+        likelihood: The likelihood of each value under each atom, shape (values, atoms). Where it is below `UNLIKELY` it
+            is set to zero.
+        before: The weights to start from, times the number of values that they count as.
+    """
+    likelihood[likelihood < UNLIKELY] = 0.0
+    weights = before / before.sum()
+    for _ in range(ROUNDS):
+        weights = weights * ((1 / (likelihood @ weights)) @ likelihood) + before
+        weights /= weights.sum()
+    return weights
+
+
 def posterior_dependence(noisy: np.ndarray, explained: np.ndarray, stddev: np.ndarray, total: float) -> np.ndarray:
     """Return the posterior mean of the lower and of the upper half of each dependence, shape (n, 2).
 
@@ -107,10 +125,7 @@ def posterior_dependence(noisy: np.ndarray, explained: np.ndarray, stddev: np.nd
     off = noisy[:, None] - distances
     logs = -0.5 * (np.square(off) / variances + np.log(variances))
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights = before
-    for _ in range(ROUNDS):
-        weights = weights * ((1 / (likelihood @ weights)) @ likelihood) + before
-        weights /= weights.sum()
+    weights = mixture_weights(likelihood, before)
     means = atoms + slopes * np.square(widths) / variances * off
     posterior = likelihood * weights
     ends = np.cumsum(posterior / posterior.sum(axis=1, keepdims=True), axis=1)[:, :, None] * CASES

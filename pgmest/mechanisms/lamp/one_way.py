@@ -10,11 +10,10 @@ from functools import lru_cache, partial
 import numpy as np
 
 from pgmest.mechanisms.lamp.candidates import interaction_fraction
+from pgmest.mechanisms.lamp.dependence import mixture_weights
 from pgmest.models.errors.mixture import shrinkage_risk, shrunk
 from pgmest.synthesis.consistency import norm_sub
 
-ROUNDS = 100
-"""The number of iterations of expectation maximization; more do not change the mixture."""
 MOST_ATOMS = 600
 """The largest number of atoms around the values in the mixture."""
 PROBES, PROBE = 2, 0.1
@@ -22,8 +21,6 @@ PROBES, PROBE = 2, 0.1
 
 KEPT, MOST_KEPT = 1024, 2000
 """The number of estimates that are kept, and the largest number of codes of one of them: 30 MB at most."""
-UNLIKELY = 1e-200
-"""Smaller likelihoods are treated as zero: they change no digit, and computing with subnormal numbers is slow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,24 +99,8 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
     atoms = _atoms(values, stddev)
     logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights = mixture_weights(likelihood, ROUNDS)
+    weights = mixture_weights(likelihood, np.full(len(atoms), 0.5 / len(atoms)))
     return (likelihood @ (weights * atoms)) / (likelihood @ weights)
-
-
-def mixture_weights(likelihood: np.ndarray, rounds: int) -> np.ndarray:
-    """Return the weights of the atoms of a mixture, found by expectation maximization.
-
-    Args:
-        likelihood: The likelihood of each value under each atom, shape (values, atoms). Where it is below `UNLIKELY` it
-            is set to zero.
-        rounds: The number of iterations.
-    """
-    from pgmest.mechanisms.lamp.kernels import maximize_likelihood
-
-    likelihood[likelihood < UNLIKELY] = 0.0
-    weights, sums = np.empty((2, likelihood.shape[1]))
-    maximize_likelihood(likelihood, weights, sums, rounds)
-    return weights
 
 
 def estimated_risk(

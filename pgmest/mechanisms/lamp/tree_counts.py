@@ -15,11 +15,12 @@ import numpy as np
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.lamp.answers import RangeAnswers
 from pgmest.mechanisms.lamp.candidates import memberships
-from pgmest.mechanisms.lamp.one_way import OneWayEstimate, estimated_risk, mixture_weights
+from pgmest.mechanisms.lamp.dependence import mixture_weights
+from pgmest.mechanisms.lamp.one_way import OneWayEstimate, estimated_risk
 from pgmest.synthesis.consistency import norm_sub
 
-ROUNDS, ATOMS = 50, 80
-"""The numbers of iterations and of atoms for the distribution of shares."""
+ATOMS = 80
+"""The number of atoms for the distribution of shares."""
 PURE_PART = 1e-3
 """The part of an attribute's share for each coarser level under pure differential privacy, where half of a share has
 four times the variance."""
@@ -108,7 +109,7 @@ class CodeCounts:
         variances, off = stddev**2 + widths, values[:, None] - base[:, None] * atoms
         logs = -0.5 * (np.square(off) / variances + np.log(variances))
         likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-        posterior = likelihood * mixture_weights(likelihood, ROUNDS)
+        posterior = likelihood * mixture_weights(likelihood, np.full(ATOMS, 0.5 / ATOMS))
         posterior /= posterior.sum(axis=1, keepdims=True)
         inside = base[:, None] * atoms + widths / variances * off
         left = widths * stddev**2 / variances
