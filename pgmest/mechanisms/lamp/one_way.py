@@ -1,4 +1,4 @@
-"""One-way marginals from noisy counts, by empirical Bayes over all codes."""
+"""One-way marginals from noisy counts, by empirical Bayes over all codes and over neighboring codes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ MOST_ATOMS = 600
 """The largest number of atoms around the values in the mixture."""
 PROBES, PROBE = 2, 0.1
 """The number of random directions in which a divergence is estimated, and the step, in standard deviations."""
+
+REACHES = (1, 3, 9)
+"""The numbers of neighbors on either side of a code that are tried."""
+LEAST_CODES, MOST_CODES = 17, 20_000
+"""The numbers of codes between which neighbors are used. Fewer codes have too few neighbors; more need too much memory,
+`NEIGHBOR_ATOMS` numbers each."""
+ELSEWHERE = 0.1
+"""The weight of all codes, instead of the neighbors, in the prior of a code."""
+UNLIKE = 0.01
+"""The prior probability that a count is unrelated to all others."""
+NEIGHBOR_ROUNDS, NEIGHBOR_ATOMS = 5, 100
+"""The numbers of iterations and of atoms for priors from neighbors."""
+NEIGHBORS_ALIKE = 0.5
+"""The prior weight of the estimates from neighbors: the codes of many attributes have no order."""
 
 KEPT, MOST_KEPT = 1024, 2000
 """The number of estimates that are kept, and the largest number of codes of one of them: 30 MB at most."""
@@ -39,8 +53,9 @@ class OneWayEstimate:
 
     @classmethod
     def of(cls, values: np.ndarray, stddev: float, total: float) -> OneWayEstimate:
-        """Estimate the counts by empirical Bayes (`posterior_means`).
+        r"""Estimate the counts by a weighted mean of empirical Bayes estimates from all codes and from neighbors.
 
+        The weight of an estimate with risk r is proportional to $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006).
         Estimates are kept, because each round asks again for the attributes about which it has learned nothing.
 
         Args:
@@ -72,9 +87,14 @@ class OneWayEstimate:
 def _estimate(noisy: bytes, stddev: float, total: float) -> OneWayEstimate:
     """Return what `OneWayEstimate.of` does, from the bytes of the noisy counts."""
     values, left = _with_total(np.frombuffer(noisy), stddev, total)
-    estimate = partial(posterior_means, stddev=left)
-    means = estimate(values)
-    return OneWayEstimate.nearest(means, stddev, estimated_risk(estimate, values, means, left), total)
+    estimates = [partial(posterior_means, stddev=left), *_by_neighbors(values, left)]
+    means = [estimate(values) for estimate in estimates]
+    risks = [estimated_risk(estimate, values, mean, left) for estimate, mean in zip(estimates, means, strict=True)]
+    others = len(risks) - 1
+    before = np.r_[1 - NEIGHBORS_ALIKE, np.full(others, NEIGHBORS_ALIKE / others)] if others else np.ones(1)
+    weights = before * np.exp(-(np.array(risks) - min(risks)) / (4 * left**2))
+    weights /= weights.sum()
+    return OneWayEstimate.nearest(weights @ np.array(means), stddev, float(weights @ risks), total)
 
 
 _kept = lru_cache(KEPT)(_estimate)
@@ -122,6 +142,46 @@ def estimated_risk(
         signs = generator.choice([-1.0, 1.0], len(values))
         slopes.append(float(signs @ (estimate(values + step * signs) - means)) / step)
     return float(np.square(means - values).sum() + stddev**2 * (2 * np.mean(slopes) - len(values)))
+
+
+def _by_neighbors(values: np.ndarray, stddev: float) -> list[Callable[[np.ndarray], np.ndarray]]:
+    """Return, for each of `REACHES`, the estimator whose prior comes from the neighbors of each code."""
+    if not LEAST_CODES <= len(values) <= MOST_CODES:
+        return []
+    largest = max(float(values.max()), 0.0) + 4 * stddev
+    atoms = stddev * np.sinh(np.linspace(0.0, math.asinh(largest / stddev), NEIGHBOR_ATOMS))
+    reaches = [reach for reach in REACHES if 2 * reach < len(values)]
+    return [partial(neighbors_means, stddev=stddev, atoms=atoms, reach=reach) for reach in reaches]
+
+
+def neighbors_means(values: np.ndarray, stddev: float, atoms: np.ndarray, reach: int) -> np.ndarray:
+    """Return the posterior mean of each true value if its prior comes from its neighbors.
+
+    The prior of a code is a mixture of the mean posterior distribution of its neighbors, that of all codes, and a
+    uniform distribution. Priors and posteriors depend on each other, so they are found by iteration.
+
+    Args:
+        values, stddev: The arguments of `posterior_means`.
+        atoms: The possible counts.
+        reach: The number of neighbors on either side of a code.
+    """
+    places = np.arange(len(values))
+    first, last = np.maximum(places - reach, 0), np.minimum(places + reach + 1, len(values))
+    logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
+    top = logs.max(axis=1, keepdims=True)
+    likelihood, priors = np.exp(logs - top), np.full(logs.shape, 1 / len(atoms))
+    for _ in range(NEIGHBOR_ROUNDS):
+        posterior = likelihood * priors
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        sums = np.cumsum(np.concatenate([np.zeros((1, len(atoms))), posterior]), axis=0)
+        everywhere = (sums[-1] + 0.5 / len(atoms)) / (len(values) + 0.5)
+        others = np.maximum(sums[last] - sums[first] - posterior, 0.0) / (last - first - 1)[:, None]
+        priors = ELSEWHERE * everywhere + (1 - ELSEWHERE) * others
+    posterior = likelihood * priors
+    sums = posterior.sum(axis=1)
+    alike = (1 - UNLIKE) * sums * np.exp(top[:, 0])
+    alike /= alike + UNLIKE * math.sqrt(2 * math.pi) * stddev / atoms[-1]
+    return alike * (posterior @ atoms) / sums + (1 - alike) * values
 
 
 def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:

@@ -164,10 +164,10 @@ class TreeAnswers:
     def _alone(self) -> CodeCounts:
         r"""The counts of codes without the groups.
 
-        Their means are those of several estimates: that without a tree, and those with a prior of the ratios to even
-        counts, to the mean of the siblings, and to a public table. The weight of an estimate with risk r is
-        proportional to $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006). So a tree that says nothing about the counts
-        does little harm.
+        Their means are those of several estimates: that without a tree, whose neighbors are the codes next in order,
+        and those with a prior of the ratios to even counts, to the mean of the siblings, and to a public table. The
+        weight of an estimate with risk r is proportional to $\exp(-r / 4 \sigma^2)$ (Leung and Barron 2006). So a tree
+        that says nothing about the counts does little harm.
         """
         stddev, even = self.variance**0.5, np.full(len(self.values), self.total / len(self.values))
         without = OneWayEstimate.of(self.values, stddev, self.total)

@@ -6,11 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pgmest.mechanisms.lamp.one_way import OneWayEstimate, posterior_means
+from pgmest.mechanisms.lamp.one_way import LEAST_CODES, OneWayEstimate, posterior_means
+from pgmest.synthesis.consistency import norm_sub
 
 
 def l1(a, b):
     return float(np.abs(a - b).sum())
+
+
+def estimates(truth, stddev, draws, seed=0):
+    """Yield, for several draws of noise, our estimate and empirical Bayes without neighbors."""
+    rng, total = np.random.default_rng(seed), truth.sum()
+    for _ in range(draws):
+        noisy = truth + stddev * rng.standard_normal(len(truth))
+        yield OneWayEstimate.of(noisy, stddev, total), norm_sub(posterior_means(noisy, stddev), total)
 
 
 def test_with_little_noise_counts_stay_and_with_much_they_are_pulled_together():
@@ -36,10 +45,35 @@ AGES = 1000 * np.exp(-0.5 * np.square((np.arange(80) - 30) / 15))
 AGES[18] += 1500  # what rounding does
 
 
+@pytest.mark.parametrize(("stddev", "at_most"), [(500.0, 0.8), (100.0, 0.75), (3.0, 1.02)])
+def test_counts_that_change_little_from_code_to_code_are_learned_from_their_neighbors(stddev, at_most):
+    found = [(l1(ours.counts, AGES), l1(plain, AGES)) for ours, plain in estimates(AGES, stddev, 20)]
+    off = np.array(found).mean(axis=0)
+    assert off[0] < at_most * off[1]
+
+
+@pytest.mark.parametrize("stddev", [1000.0, 300.0, 30.0, 3.0])
+def test_codes_without_an_order_lose_little(stddev):
+    shuffled = np.random.default_rng(1).permutation(np.exp(np.random.default_rng(2).normal(5, 1.5, 80)))
+    found = [(l1(ours.counts, shuffled), l1(plain, shuffled)) for ours, plain in estimates(shuffled, stddev, 20)]
+    off = np.array(found).mean(axis=0)
+    assert off[0] < 1.03 * off[1]
+
+
+def test_few_codes_have_no_neighborhoods():
+    truth = np.linspace(100.0, 200.0, LEAST_CODES - 1)
+    noisy = truth + np.random.default_rng(0).normal(0, 50, len(truth))
+    noisy += (truth.sum() - noisy.sum()) / len(noisy)
+    left = 50 * (1 - 1 / len(truth)) ** 0.5
+    assert OneWayEstimate.of(noisy, 50.0, truth.sum()).counts == pytest.approx(
+        norm_sub(posterior_means(noisy, left), truth.sum())
+    )
+
+
 @pytest.mark.parametrize("stddev", [30.0, 100.0, 300.0])
-def test_the_risk_is_what_repeated_noise_shows(stddev):
-    rng = np.random.default_rng(0)
-    noisy = [AGES + stddev * rng.standard_normal(len(AGES)) for _ in range(60)]
-    estimates = [OneWayEstimate.of(values, stddev, AGES.sum()) for values in noisy]
-    risk, off = np.mean([(e.risk, np.square(e.counts - AGES).sum()) for e in estimates], axis=0)
-    assert risk == pytest.approx(off, rel=0.1, abs=0.1 * len(AGES) * stddev**2)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_risk_is_what_repeated_noise_shows(ordered, stddev):
+    truth = AGES if ordered else np.random.default_rng(0).permutation(AGES)
+    found = [(ours.risk, np.square(ours.counts - truth).sum()) for ours, _ in estimates(truth, stddev, 60)]
+    risk, off = np.array(found).mean(axis=0)
+    assert risk == pytest.approx(off, rel=0.1, abs=0.1 * len(truth) * stddev**2)
