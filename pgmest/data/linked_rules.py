@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -80,17 +80,19 @@ class CountRule(Rule):
         count: the number that the rule states.
     """
 
+    bounds_below: ClassVar[bool] = False
+    bounds_above: ClassVar[bool] = False
     count: int
 
     @property
-    @abstractmethod
     def least(self) -> int:
         """The smallest allowed number."""
+        return self.count if self.bounds_below else 0
 
     @property
-    @abstractmethod
     def most(self) -> int | None:
         """The largest allowed number; None if the rule does not limit it."""
+        return self.count if self.bounds_above else None
 
     def counts(self, linked: LinkedDataset) -> np.ndarray:
         """Return how many rows of each parent row have one of the codes: integers of shape (parent rows,)."""
@@ -121,39 +123,21 @@ class CountRule(Rule):
 class Exactly(CountRule):
     """Each parent row has exactly `count` rows with one of the codes."""
 
-    @property
-    def least(self) -> int:
-        return self.count
-
-    @property
-    def most(self) -> int | None:
-        return self.count
+    bounds_below = bounds_above = True
 
 
 @dataclass(frozen=True)
 class AtMost(CountRule):
     """Each parent row has at most `count` rows with one of the codes."""
 
-    @property
-    def least(self) -> int:
-        return 0
-
-    @property
-    def most(self) -> int | None:
-        return self.count
+    bounds_above = True
 
 
 @dataclass(frozen=True)
 class AtLeast(CountRule):
     """Each parent row has at least `count` rows with one of the codes."""
 
-    @property
-    def least(self) -> int:
-        return self.count
-
-    @property
-    def most(self) -> int | None:
-        return None
+    bounds_below = True
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,9 +74,7 @@ def older_in(join: Join, side: Side) -> Iterator[str]:
             continue
         held = (join.parent_rows >= 0) & ~np.isnan(values) & (codes < len(labels))
         cells = join.parent_rows[held], codes[held]
-        least, most = np.full((parents, len(labels)), np.inf), np.full((parents, len(labels)), -np.inf)
-        np.minimum.at(least, cells, values[held])
-        np.maximum.at(most, cells, values[held])
+        least, most = _extremes((parents, len(labels)), cells, values[held])
         for higher, lower in itertools.permutations(range(len(labels)), 2):
             both = np.isfinite(least[:, higher]) & np.isfinite(most[:, lower])
             by = np.floor((least[both, higher] - most[both, lower]).min(initial=np.inf))
@@ -84,7 +82,7 @@ def older_in(join: Join, side: Side) -> Iterator[str]:
                 sides = (f"{quoted(column.name)}: {label_of(column, code)}" for code in (higher, lower))
                 text = "older: {{{}, than: {{{}}}, by: {:.0f}, column: {}}}".format(*sides, by, quoted(name))
                 found.append((int(both.sum()), text))
-    yield from (text for _, text in sorted(found, key=lambda one: -one[0])[:MOST_RULES])
+    yield from _commonest(found)
 
 
 def impossible_in(join: Join, side: Side, above: Side) -> Iterator[str]:
@@ -107,7 +105,7 @@ def impossible_in(join: Join, side: Side, above: Side) -> Iterator[str]:
             parent, own_name = quoted(f"{join.parent}.{name}"), quoted(f"{join.child}.{column.name}")
             text = f"impossible: {{{parent}: {labels[place]}, {own_name}: {label_of(column, code)}}}"
             found.append((expected[place, code], text))
-    yield from (text for _, text in sorted(found, key=lambda one: -one[0])[:MOST_RULES])
+    yield from _commonest(found)
 
 
 def orders_with_parent(join: Join, side: Side, above: Side) -> Iterator[str]:
@@ -134,9 +132,7 @@ def following_in(join: Join, side: Side, above: Side) -> Iterator[tuple[str, str
         return
     ways: list[tuple[str, np.ndarray]] = []
     for name, values in _amounts(side).items():
-        least, most = np.full(parents, np.inf), np.full(parents, -np.inf)
-        np.minimum.at(least, rows, values[held])
-        np.maximum.at(most, rows, values[held])
+        least, most = _extremes((parents,), rows, values[held])
         total = np.bincount(rows, values[held], minlength=parents)
         ways += [(f"THE SUM OF {name}", total), (f"THE GREATEST {name}", most), (f"THE LEAST {name}", least)]
     lists = [(column, codes) for column, codes in _lists(side) if parents * column.size <= MOST_CELLS]
@@ -156,6 +152,19 @@ def following_in(join: Join, side: Side, above: Side) -> Iterator[tuple[str, str
                 found.append(f"WHETHER A ROW HAS {column.name} {column.labels()[some[0]]}")
         if found:
             yield name, found[0]
+
+
+def _extremes(shape: tuple[int, ...], cells: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the greatest value in each cell of a table; infinite in cells without one."""
+    least, most = np.full(shape, np.inf), np.full(shape, -np.inf)
+    np.minimum.at(least, cells, values)
+    np.maximum.at(most, cells, values)
+    return least, most
+
+
+def _commonest(found: list[tuple[float, str]]) -> Iterator[str]:
+    """Yield the texts with the greatest numbers, at most `MOST_RULES`."""
+    yield from (text for _, text in sorted(found, key=lambda one: -one[0])[:MOST_RULES])
 
 
 def _per_parent(join: Join, column: Categorical, codes: np.ndarray) -> np.ndarray:
