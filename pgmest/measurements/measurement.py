@@ -27,6 +27,7 @@ from pgmest.measurements.published import between_text
 from pgmest.measurements.published_answers import BETWEEN, PublishedAnswers
 from pgmest.queries import Kron, LinearQuery
 from pgmest.queries.levels import named_levels, without_levels
+from pgmest.queries.matrices import Identity
 from pgmest.queries.one_code import without_attributes
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -209,6 +210,16 @@ class LinearMeasurement(PublishedAnswers):
     def transpose_cells(self, residual: np.ndarray) -> np.ndarray:
         """Return Q^T residual by cell, flat and row-major in the clique's order; for identity the same array."""
         return residual if self._ordered_query is None else self._ordered_query.transpose(residual).reshape(-1)
+
+    def sparse_rows(self, rows: np.ndarray | None = None) -> Any:
+        """Return some rows of Q, by default all, as a csr_array; cells are row-major in the clique's order."""
+        from scipy.sparse import csr_array, eye_array
+
+        query = self._ordered_query
+        if query is not None and not isinstance(query, Identity):
+            return query.sparse_rows(rows)
+        whole = csr_array(eye_array(self.cells))
+        return whole if rows is None else whole[rows]
 
     def weighted_column_squares(self, weights: Any) -> np.ndarray:
         """Return sum_r weights[r] * Q[r, j]^2 for each cell j, row-major in the clique's order.

@@ -177,10 +177,7 @@ class Question:
             )
         if self.query is None:
             return sparse.csr_array(sparse.eye_array(self.domain.size(self.names)))
-        units = np.eye(self.query.rows)
-        return sparse.csr_array(
-            sparse.vstack([sparse.csr_array(self.query.transpose(unit).reshape(1, -1)) for unit in units])
-        )
+        return self.query.sparse_rows()
 
     # -- answers ----------------------------------------------------------------------------------------------------
 

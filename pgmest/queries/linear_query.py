@@ -123,6 +123,17 @@ class LinearQuery(ABC):
     def matrix(self) -> np.ndarray:
         """Return Q as a dense array of shape (rows, cells); meant for small queries and for tests."""
 
+    def sparse_rows(self, rows: np.ndarray | None = None) -> Any:
+        """Return some rows of Q, by default all, as a csr_array of shape (rows, cells)."""
+        from scipy.sparse import csr_array, vstack
+
+        found = []
+        for row in range(self.rows) if rows is None else rows:
+            unit = np.zeros(self.rows)
+            unit[row] = 1.0
+            found.append(csr_array(self.transpose(unit).reshape(1, -1)))
+        return csr_array(vstack(found)) if found else csr_array((0, self.cells))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.matrix().astype(dtype or np.float64, copy=False)
 

@@ -44,6 +44,9 @@ class Grouping(MatrixQuery):
     def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
         return values[self.groups]
 
+    def sparse_rows(self, rows: np.ndarray | None = None) -> Any:
+        return self._members if rows is None else self._members[rows]
+
     def squared(self) -> Grouping:
         """Return this query, because its entries are 0 and 1."""
         return self
@@ -89,6 +92,9 @@ class SparseQuery(MatrixQuery):
     @cached_property
     def _transposed(self) -> Any:
         return self.values.T.tocsr()
+
+    def sparse_rows(self, rows: np.ndarray | None = None) -> Any:
+        return self.values if rows is None else self.values[rows]
 
     def squared(self) -> SparseQuery:
         """Return the sparse matrix of squares."""

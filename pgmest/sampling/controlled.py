@@ -16,12 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pgmest.sampling.clique_tables import CliqueTable, held, project
-from pgmest.sampling.facts import Facts, positions
+from pgmest.sampling.facts import Facts
 from pgmest.sampling.parts import repair_parts
 from pgmest.sampling.repair import ChangingTable, FactRows
 from pgmest.sampling.rounding import Network, parent_totals, round_tables
 from pgmest.sampling.swaps import replace_records
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.margins import margin_cells
 
 Distance = Callable[[Facts, np.ndarray, float], np.ndarray]
 """A function of facts, the records' answers and a scale that returns by how much each answer is off."""
@@ -169,7 +170,7 @@ def _groups_network(families: Sequence[tuple[np.ndarray, np.ndarray]], cells: in
 
 def table_positions(domain: Domain, table: CliqueTable, margin: Clique) -> np.ndarray:
     """Return the position of each cell of a table in a margin of it, flat."""
-    rows, columns = positions(domain, table.separator, margin), positions(domain, table.new, margin)
+    rows, columns = margin_cells(domain, table.separator, margin), margin_cells(domain, table.new, margin)
     return (rows[:, None] + columns[None, :]).reshape(-1)
 
 
@@ -204,10 +205,10 @@ def _changing(
         known = {name for facts in table.facts for name in facts.clique}
         known.update(name for _, separator, _ in separators for name in separator)
         names = tuple(name for name in table.attributes if name in known)
-        joints = [(number, positions(domain, names, margin), sign) for number, margin, sign in separators]
+        joints = [(number, margin_cells(domain, names, margin), sign) for number, margin, sign in separators]
         about = []
         for facts in table.facts:
-            about.append((len(rows), positions(domain, names, facts.clique)))
+            about.append((len(rows), margin_cells(domain, names, facts.clique)))
             rows.append(FactRows(facts.matrix, *facts.ends(scale)))
         classes = table_positions(domain, table, names)
         flat = counts.reshape(-1)

@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 
 from pgmest.errors import listed, plural
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries.matrices import SparseQuery
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.margins import margin_cells
 
 MET = 1e-6
 """An answer that differs from a fact by at most this much, relative to answers above 1, holds the fact."""
@@ -66,12 +66,7 @@ class Facts:
         if not rows.size:
             return None
         assert measurement.low is not None
-        if measurement.query is None:
-            cells = (np.ones(rows.size), (np.arange(rows.size), rows))
-            matrix = csr_array(cells, shape=(rows.size, measurement.rows))
-        else:
-            matrix = _rows(measurement, rows)
-        return cls(measurement.clique, matrix, measurement.low[rows], least)
+        return cls(measurement.clique, measurement.sparse_rows(rows), measurement.low[rows], least)
 
     @cached_property
     def groups(self) -> np.ndarray | None:
@@ -100,7 +95,7 @@ class Facts:
         if groups is None or not names:
             return None
         cells = domain.size(names)
-        of = positions(domain, self.clique, names)
+        of = margin_cells(domain, self.clique, names)
         counted = groups >= 0
         known = np.bincount(of[~counted], minlength=cells) == 0
         first = np.full(len(self.values), -1)
@@ -212,23 +207,6 @@ def _warn(message: str) -> None:
     warnings.warn(message, UnmetFactsWarning, stacklevel=level)
 
 
-def _rows(measurement: LinearMeasurement, rows: np.ndarray) -> csr_array:
-    """Return the chosen rows of a measurement's query, on cells that are row-major in its clique."""
-    query = None if measurement.query is None else measurement.query.in_order(measurement.clique)
-    if isinstance(query, SparseQuery):
-        return csr_array(query.values)[rows]
-    columns, data, ends = [], [], [0]
-    for row in rows:
-        unit = np.zeros(measurement.rows)
-        unit[row] = 1.0
-        values = measurement.transpose_cells(unit)
-        cells = np.flatnonzero(values)
-        columns.append(cells)
-        data.append(values[cells])
-        ends.append(ends[-1] + cells.size)
-    return csr_array((np.concatenate(data), np.concatenate(columns), ends), shape=(len(rows), measurement.cells))
-
-
 def _sources(
     name: str, domain: Domain, functions: Mapping[str, tuple[str, np.ndarray]]
 ) -> list[tuple[str, np.ndarray]]:
@@ -237,13 +215,4 @@ def _sources(
     while found[-1][0] in functions:
         source, function = functions[found[-1][0]]
         found.append((source, found[-1][1][function]))
-    return found
-
-
-def positions(domain: Domain, cells: Clique, margin: Clique) -> np.ndarray:
-    """Return, for each cell over `cells` (row-major), the part of its position in `margin` due to these attributes."""
-    found = np.zeros(1, dtype=np.int64)
-    for name in cells:
-        stride = domain.size(margin[margin.index(name) + 1 :]) if name in margin else 0
-        found = (found[:, None] + np.arange(domain[name]) * stride).reshape(-1)
     return found

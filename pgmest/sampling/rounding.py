@@ -15,8 +15,8 @@ import numpy as np
 
 from pgmest.data.codes import read_only
 from pgmest.sampling.clique_tables import CliqueTable, project, sampling_kernels
-from pgmest.sampling.facts import positions
 from pgmest.tables.domain import Domain
+from pgmest.tables.margins import margin_cells
 
 Margin = frozenset[str]
 
@@ -78,12 +78,12 @@ class Network:
             for margin in chain:
                 attributes = tuple(name for name in table.attributes if name in margin)
                 fixed = outgoing and margin is chain[0]  # the separator, whose integer counts the parent gives
-                nodes = base + positions(domain, attributes, coarser)
+                nodes = base + margin_cells(domain, attributes, coarser)
                 above.append(np.full_like(nodes, -1) if fixed else nodes)
                 outwards.append(np.full_like(nodes, outgoing))
                 base, coarser = n_nodes, attributes
                 n_nodes += len(nodes)
-            ends += [base + positions(domain, table.separator, coarser), positions(domain, table.new, coarser)]
+            ends += [base + margin_cells(domain, table.separator, coarser), margin_cells(domain, table.new, coarser)]
         arrays = (*ends, np.concatenate(above), np.concatenate(outwards))
         return cls(*(array.astype(np.int32) for array in arrays))
 

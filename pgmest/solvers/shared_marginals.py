@@ -13,7 +13,8 @@ from itertools import combinations
 import numpy as np
 
 from pgmest.tables.clique_vector import Layout
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Clique
+from pgmest.tables.margins import margin_cells
 
 MAX_SHARED = 2048
 """The largest number of shared marginals, counted once per table. Beyond it, larger sets of attributes are left out,
@@ -86,7 +87,7 @@ class SharedMarginals:
                 source, start, summed = min(containing, key=lambda one: domain.size(one[0]))
                 target = starts[position, subset]
                 edges.append((start, summed, domain.size(source), target, offset))
-                maps.append(_entries(domain, source, subset))
+                maps.append(margin_cells(domain, source, subset).astype(np.int32))
                 offset += maps[-1].size
                 known[position].append((subset, target, 1))
         self._edges: np.ndarray = np.array(edges, dtype=np.int64).reshape(-1, 5)
@@ -128,13 +129,3 @@ def _weights(layout: Layout, subset: Clique, holders: dict[Clique, list[int]], s
             agreed[np.diag_indices(len(rows))] -= 1.0
             weights[np.ix_(rows, rows)] += (-1.0) ** (len(larger) - len(subset)) * agreed
     return weights * (domain.size(subset) / cells[held])[:, None]
-
-
-def _entries(domain: Domain, source: Clique, target: Clique) -> np.ndarray:
-    """Return for each cell of a table on `source` the cell of its marginal on `target`."""
-    steps = {name: domain.size(target[position + 1 :]) for position, name in enumerate(target)}
-    entries = np.zeros(1, dtype=np.int32)
-    for name in source:
-        along = steps.get(name, 0) * np.arange(domain[name], dtype=np.int32)
-        entries = np.add.outer(entries, along).reshape(-1)
-    return entries

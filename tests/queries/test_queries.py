@@ -71,8 +71,10 @@ def test_the_matrix_is_the_one_defined(query, expected):
 def test_products_along_any_axis_are_those_of_the_matrix(n, seed):
     rng = np.random.default_rng(seed)
     for query in every_query(n, rng).values():
-        matrix = query.matrix()
+        matrix, some = query.matrix(), rng.integers(0, query.rows, 2)
         assert matrix.shape == query.shape
+        np.testing.assert_allclose(query.sparse_rows().toarray(), matrix, atol=1e-11)
+        np.testing.assert_allclose(query.sparse_rows(some).toarray(), matrix[some], atol=1e-11)
         for axis, shape in ((0, (n,)), (0, (n, 3)), (1, (2, n, 3)), (-1, (2, n))):
             values = rng.normal(size=shape)
             expected = np.moveaxis(np.tensordot(matrix, values, (1, axis)), 0, axis)
@@ -145,6 +147,7 @@ def test_a_kron_is_the_kronecker_product_on_the_marginal(order, count, seed):
         kron.transpose(residual.reshape(kron.answer_shape)).ravel(), matrix.T @ residual, atol=1e-10
     )
     np.testing.assert_allclose(kron.max_column_norm(), np.linalg.norm(matrix, axis=0).max(), atol=1e-10)
+    np.testing.assert_allclose(kron.sparse_rows().toarray(), matrix, atol=1e-10)
 
 
 def test_kron_takes_pairs_and_every_kind_of_matrix():

@@ -13,11 +13,12 @@ from scipy import sparse
 from pgmest.errors import ArgumentError, InconsistentMeasurementsError, ModelTooLarge
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.ends import answer_ends
-from pgmest.models.bounds.polytope import TablePolytope, cell_index
+from pgmest.models.bounds.polytope import TablePolytope
 from pgmest.models.bounds.presolve import Presolved, tolerance_of
 from pgmest.models.bounds.program import INFEASIBLE, feasible, solve
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
+from pgmest.tables.margins import margin_cells
 
 TOUCHED = 1e-9
 """Multipliers above this belong to the infeasible set."""
@@ -136,7 +137,7 @@ def _disagreeing(polytope: TablePolytope, measurements: Sequence[LinearMeasureme
     ]
     for (one, table), (two, other) in itertools.combinations(exact, 2):
         names = tuple(name for name in table.clique if name in other.clique)
-        cells = [cell_index(domain, m.clique, names) for m in (table, other)]
+        cells = [margin_cells(domain, m.clique, names) for m in (table, other)]
         sums = [np.bincount(index, m.values) for index, m in zip(cells, (table, other), strict=True)]
         for cell in np.flatnonzero(np.abs(sums[0] - sums[1]) > tolerance)[:1]:
             rows = polytope.answers

@@ -18,12 +18,13 @@ from scipy.linalg import null_space, orth
 from pgmest.errors import ModelTooLarge
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.ends import answer_ends
-from pgmest.models.bounds.polytope import TablePolytope, cell_index
+from pgmest.models.bounds.polytope import TablePolytope
 from pgmest.models.bounds.presolve import Presolved
 from pgmest.models.bounds.program import INFEASIBLE, feasible, solve
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.margins import margin_cells
 
 LARGEST_PROGRAM = 3000
 """No program of more cells and answers than this is solved: it would take longer than many estimates."""
@@ -152,7 +153,7 @@ def emptied_cells(
         clique = m.clique
         at = next(i for i, names in enumerate(polytope.tree.cliques) if set(clique) <= set(names))
         table = domain.project(clique)
-        cells = cell_index(domain, polytope.tree.cliques[at], clique)
+        cells = margin_cells(domain, polytope.tree.cliques[at], clique)
         mine = empty[polytope.offsets[at] : polytope.offsets[at + 1]]
         possible = np.bincount(cells, ~mine, minlength=table.size()) > 0
         tables[clique] = Factor(table, np.where(possible, 0.0, -np.inf).reshape(table.shape))

@@ -18,6 +18,7 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.margins import margin_cells, margin_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,19 +124,8 @@ class TablePolytope:
         """Return the matrix whose rows sum the variables to the cells of the marginal on `names`, inside a clique."""
         position = self.tree.containing(names)
         assert position is not None
-        index = cell_index(self.tree.domain, self.tree.cliques[position], names)
-        columns = np.arange(self.offsets[position], self.offsets[position + 1])
-        shape = (self.tree.domain.size(names), len(self.low))
-        return sparse.csr_array((np.ones(len(index)), (index, columns)), shape=shape)
-
-
-def cell_index(domain: Domain, clique: Clique, names: Clique) -> np.ndarray:
-    """Return, for each cell of the clique's table, row-major, its cell in the marginal on `names`."""
-    codes = dict(zip(clique, np.indices(domain.project(clique).shape, sparse=True), strict=True))
-    index = np.zeros(domain.project(clique).shape, dtype=np.int64)
-    for name in names:
-        index = index * domain[name] + codes[name]
-    return index.reshape(-1)
+        clique, start = self.tree.cliques[position], int(self.offsets[position])
+        return margin_sums(self.tree.domain, clique, names, start, len(self.low))
 
 
 class _Blocks:
@@ -151,9 +141,8 @@ class _Blocks:
 
     def marginal(self, position: int, names: Clique) -> sparse.csr_array:
         """Return the matrix that sums a clique's table to its marginal on `names`, in the columns of all variables."""
-        index = cell_index(self.domain, self.tree.cliques[position], names)
-        columns = np.arange(self.offsets[position], self.offsets[position + 1])
-        return sparse.csr_array((np.ones(len(index)), (index, columns)), shape=(self.domain.size(names), self.columns))
+        clique, start = self.tree.cliques[position], int(self.offsets[position])
+        return margin_sums(self.domain, clique, names, start, self.columns)
 
     def add(self, matrix: Any, right: np.ndarray) -> None:
         """Append equations."""
@@ -175,7 +164,7 @@ class _Blocks:
         columns = np.arange(self._next_answer, self._next_answer + rows)
         self._next_answer += rows
         own = sparse.csr_array((np.ones(rows), (np.arange(rows), columns)), shape=(rows, self.columns))
-        answers = query_matrix(measurement) @ self.marginal(position, measurement.clique)
+        answers = measurement.sparse_rows() @ self.marginal(position, measurement.clique)
         self.add(sparse.csr_array(answers - own), np.zeros(rows))
 
     def assembled(self) -> tuple[sparse.csr_array, np.ndarray]:
@@ -189,14 +178,6 @@ class _Blocks:
         return matrix, np.concatenate([np.zeros(0), *self._right])
 
 
-def query_matrix(measurement: LinearMeasurement) -> sparse.csr_array:
-    """Return Q, with a column for each cell of the clique's table, row-major in the clique's order."""
-    if measurement.query is None:
-        return sparse.csr_array(sparse.eye_array(measurement.cells))
-    dense = np.stack([measurement.transpose_cells(unit) for unit in np.eye(measurement.rows)])
-    return sparse.csr_array(dense)
-
-
 def _impossible(blocks: _Blocks, zeros: CliqueVector) -> np.ndarray:
     """Return which cells of the tree's tables are impossible."""
     found = np.zeros(int(blocks.offsets[-1]), dtype=bool)
@@ -205,6 +186,6 @@ def _impossible(blocks: _Blocks, zeros: CliqueVector) -> np.ndarray:
         if barred.any():
             position = blocks.tree.containing(clique)
             assert position is not None
-            index = cell_index(blocks.domain, blocks.tree.cliques[position], clique)
+            index = margin_cells(blocks.domain, blocks.tree.cliques[position], clique)
             found[blocks.offsets[position] : blocks.offsets[position + 1]] |= barred[index]
     return found

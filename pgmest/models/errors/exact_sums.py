@@ -12,8 +12,9 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from pgmest.models.errors.classes import number_of
-from pgmest.sampling.facts import Facts, positions
+from pgmest.sampling.facts import Facts
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.margins import margin_cells
 
 ROUNDS = 10
 """The number of times that errors are made to leave the sums of all facts as they are, if there are several facts."""
@@ -60,8 +61,8 @@ class _Table:
         sizes = {name: number_of(labels) for name, labels in own.items()}
         margin = tuple(sizes[name] for name in names)
         cells = np.ravel_multi_index(np.ix_(*(own[name] for name in names)), margin).reshape(-1) if names else [0]
-        place = np.asarray(cells)[positions(self.domain, fact.clique, names)]
-        return place, positions(Domain(sizes), self.clique, names), math.prod(margin)
+        place = np.asarray(cells)[margin_cells(self.domain, fact.clique, names)]
+        return place, margin_cells(Domain(sizes), self.clique, names), math.prod(margin)
 
 
 def is_read(fact: Facts) -> bool:

@@ -12,11 +12,10 @@ from scipy.sparse import csc_array, csr_array, diags_array, eye_array, kron, vst
 from scipy.sparse.linalg import splu
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.bounds.polytope import query_matrix
 from pgmest.models.errors.model_tables import ModelTables
 from pgmest.models.errors.table_answers import TableAnswer
-from pgmest.sampling.facts import positions
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.margins import margin_sums
 
 MOST_CELLS, MOST_ENTRIES = 50_000, 5_000_000
 """The largest number of cells of a table, and of entries of a query's matrix."""
@@ -69,7 +68,7 @@ class Answers:
     @classmethod
     def of(cls, measurement: LinearMeasurement, onto: Any) -> Answers:
         """Read a measurement, given the cells of its clique as sums of the cells of a table."""
-        matrix = csr_array(query_matrix(measurement) @ onto)
+        matrix = csr_array(measurement.sparse_rows() @ onto)
         if measurement.low is None or measurement.high is None:
             return cls.noisy(matrix, measurement.values, measurement.stddev)
         return cls(matrix, measurement.values, None, measurement.low, measurement.high, measurement.base)
@@ -178,7 +177,7 @@ class PublishedTable:
         """
         domain, cells = tables.domain, tables.domain.size(clique)
         known = [
-            Answers.of(one, _onto(domain, clique, one.clique))
+            Answers.of(one, margin_sums(domain, clique, one.clique))
             for one in measurements
             if set(one.clique) <= set(clique) and can_be_read(one)
         ]
@@ -187,7 +186,7 @@ class PublishedTable:
             part = answer.onto(names) if names and not set(answer.clique) <= set(clique) else None
             if part is not None:
                 sides = reduce(kron, [side.rows() for side in part.sides])
-                matrix = csr_array(sides @ _onto(domain, clique, names))
+                matrix = csr_array(sides @ margin_sums(domain, clique, names))
                 known.append(Answers.noisy(matrix, part.values.reshape(-1), part.stddev))
         counts, possible = tables.table(clique).reshape(-1), tables.possible(clique).reshape(-1)
         single = [one.chosen(one.are_single) for one in known]
@@ -217,7 +216,7 @@ class PublishedTable:
             precision[one.cells] += weights
             cells[:, one.cells] += weights * values
         cells, variances = cells / precision, 1 / precision
-        onto = [_onto(self.domain, self.domain.attributes, names) for names in margins]
+        onto = [margin_sums(self.domain, self.domain.attributes, names) for names in margins]
         wanted = [
             matrix @ self.counts + errors.reshape(count, -1)
             for matrix, errors in zip(onto, margins.values(), strict=True)
@@ -245,13 +244,6 @@ class PublishedTable:
             np.maximum.at(low, one.cells, one.low)
             np.minimum.at(high, one.cells, one.high)
         return low, np.maximum(low, high)
-
-
-def _onto(domain: Domain, clique: Clique, names: Clique) -> Any:
-    """Return the cells of a margin as sums of the cells of a clique, shape (cells of the margin, cells)."""
-    place = positions(domain, clique, names)
-    shape = domain.size(names), len(place)
-    return csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
