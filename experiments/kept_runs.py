@@ -144,23 +144,29 @@ def run_and_report(
     report: Callable[[pd.DataFrame], str],
     description: str | None,
     example: str,
+    module: str = "",
+    start: Callable[[], None] | None = None,
 ) -> None:
     """Make the runs that are missing, as the command line asks for, and write their rows and the report.
 
     Args:
-        kept: the rows that were made before; its name is that of the module.
+        kept: the rows that were made before.
         runs: all runs.
-        measure: makes a run and returns what it found, seconds among it.
+        measure: makes a run and returns what it found.
         report: writes the report from the rows, as Markdown.
         description, example: the texts of `--help`.
+        module: the name of the module below `experiments`; by default that of the rows.
+        start: what each process does first.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m experiments.{kept.name}", description=description)
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.{module or kept.name}", description=description)
     add_options(parser, example)
     options = parser.parse_args()
     missing = wanted(runs, options, lambda run: kept.row(run) is not None)
-    for run, row in made_by(missing, measure, options.workers) if missing else ():
-        print(f"{row['seconds']:.1f} s", flush=True)
+    for run, row in made_by(missing, measure, options.workers, start) if missing else ():
+        print(*(f"{name} {row[name]:.3g}" for name in row if isinstance(row[name], float)), sep=", ", flush=True)
         kept.keep(run, row)
     rows, results = kept.table(runs), EXPERIMENTS / "results"
+    if rows.empty:
+        return
     rows.to_csv(results / f"{kept.name}.csv", index=False)
     (results / f"{kept.name}.md").write_text(report(rows))

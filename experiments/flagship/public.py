@@ -1,4 +1,4 @@
-"""python -m experiments.flagship.public [--only PATTERN] [--seeds N] [--fresh] [--report] [--workers N]: public tables.
+"""python -m experiments.flagship.public [--only PATTERN] [--fresh] [--report] [--workers N]: public tables.
 
 Three private tables with a public one of the same kind, and two public tables made worse on purpose. Beside LAMP with
 `prior=` are LAMP without, PMWPub, and the public table as it is. A run that was made before is not made again
@@ -7,11 +7,9 @@ Three private tables with a public one of the same kind, and two public tables m
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,13 +20,13 @@ from experiments.compare.store import start_worker
 from experiments.compare.workloads import error
 from experiments.data import load
 from experiments.flagship.report import EARLIER
-from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
-from pgmest._base.files import atomic_path, write_atomically
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.data.dataset import Dataset
 from pgmest.mechanisms import LAMP, PMWPub
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
 WAYS = ("LAMP", "LAMP, prior", "PMWPub", "public table")
+SEEDS, MORE_SEEDS, CLOSE = 3, 12, ("adult", "MA-reversed")
+"""The seeds, and those of two cases at the largest budget, where two ways are nearly the same."""
 
 
 @dataclass(frozen=True)
@@ -104,28 +102,18 @@ class Run:
 
 
 KEPT = KeptRuns("flagship_public", Run)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.flagship.public", description=__doc__)
-    add_options(parser, "MA-1-*")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each (default 3)")
-    options = parser.parse_args()
-    runs = [
-        Run(case.name, epsilon, way, seed)
-        for seed in range(options.seeds)
-        for case in CASES
-        for epsilon in EPSILONS
-        for way in WAYS
-    ]
-    missing = wanted(runs, options, lambda run: KEPT.row(run) is not None)
-    for _, row in made_by(missing, measure, options.workers, start_worker):
-        print(f"error {row['error']:.4f}, {row['seconds']:.1f} s", flush=True)
-    write(KEPT.table(runs))
+RUNS = [
+    Run(case.name, epsilon, way, seed)
+    for seed in range(MORE_SEEDS)
+    for case in CASES
+    for epsilon in EPSILONS
+    for way in WAYS
+    if seed < SEEDS or (epsilon == EPSILONS[-1] and case.name in CLOSE)
+]
 
 
 def measure(run: Run) -> dict[str, Any]:
-    """Run one case; keep the error, processor seconds, and the number of pairs with the public table's dependence."""
+    """Run one case; return the error, processor seconds, and the number of pairs with the public table's dependence."""
     private, public = next(case for case in CASES if case.name == run.case).load()
     start, believed = time.process_time(), None
     options: dict[str, Any] = {"epsilon": run.epsilon, "delta": DELTA, "backend": "simulation"}
@@ -139,15 +127,11 @@ def measure(run: Run) -> dict[str, Any]:
         result = LAMP(prior=prior, **options).fit(private, seed=run.seed, progress=False)
         source, believed = result.model, len(result.details["public_pairs"])
     seconds = time.process_time() - start
-    return KEPT.keep(run, {"error": error(private, source), "seconds": seconds, "believed": believed})
+    return {"error": error(private, source), "seconds": seconds, "believed": believed}
 
 
-def write(runs: pd.DataFrame) -> None:
-    """Write the results."""
-    if runs.empty:
-        return
-    with atomic_path(RESULTS / "flagship_public.csv") as path:
-        runs.to_csv(path, index=False, float_format="%.7g")
+def report(runs: pd.DataFrame) -> str:
+    """Return the report of the rows."""
     with_prior = runs[runs["way"].eq("LAMP, prior")][["case", "epsilon", "seed"]]
     runs = runs.merge(with_prior)  # the same seeds on both sides of a ratio
     means = runs.groupby(["case", "epsilon", "way"], sort=False)["error"].mean().unstack()
@@ -159,8 +143,8 @@ def write(runs: pd.DataFrame) -> None:
         ratio = row["LAMP, prior"] / row["LAMP"]
         entry = believed.get((case, epsilon), float("nan"))
         lines.append(f"| {case} | {epsilon:g} | {errors} | {ratio:.2f} | {entry:.0f} | {seeds[case, epsilon]} |")
-    write_atomically(RESULTS / "flagship_public.md", "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "MA-1-*", "flagship.public", start_worker)

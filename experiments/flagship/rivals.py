@@ -25,7 +25,6 @@ the distance e, y = (cells sqrt(2 / pi))^(2/3) and the budget B, shared in propo
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Iterable, Sequence
@@ -43,8 +42,7 @@ from experiments.compare.store import start_worker
 from experiments.compare.workloads import error
 from experiments.data import load
 from experiments.flagship.report import EARLIER
-from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
-from pgmest._base.files import atomic_path, write_atomically
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
@@ -273,20 +271,16 @@ LEFT_OUT = {("AIM, residuals", "stroke")}
 
 
 def measure(run: Run) -> dict[str, Any]:
-    """Run a rival; keep its error on all pairs and processor seconds."""
+    """Run a rival; return its error on all pairs and processor seconds."""
     data, start = load(run.table), time.process_time()
     mechanism = RIVALS[run.rival](epsilon=run.epsilon, delta=DELTA, backend="simulation")
     result = mechanism.fit(data, seed=run.seed, progress=False)
     seconds = time.process_time() - start
-    return KEPT.keep(run, {"error": error(data, result.model), "seconds": seconds})
+    return {"error": error(data, result.model), "seconds": seconds}
 
 
-def write(rows: pd.DataFrame) -> None:
-    """Write the rows, and tables of them next to the errors of LAMP and AIM."""
-    if rows.empty:
-        return
-    with atomic_path(RESULTS / "flagship_rivals.csv") as path:
-        rows.to_csv(path, index=False, float_format="%.7g")
+def report(rows: pd.DataFrame) -> str:
+    """Return tables of the rows next to the errors of LAMP and AIM."""
     keys = ["table", "epsilon"]
     lamp = pd.read_csv(RESULTS / "flagship.csv").query("workload == 'pairs'").groupby(keys)["error"].mean()
     aim = pd.read_csv(RESULTS / "compare.csv").query("mechanism == 'AIM' and workload == 'pairs'")
@@ -321,26 +315,17 @@ def write(rows: pd.DataFrame) -> None:
             ratio = f"{row['LAMP'] / row['error']:.2f}"
             lines.append(f"| {table} | {epsilon:g} | {errors} | {ratio} | {row['seconds']:.0f} |")
         lines.append("")
-    write_atomically(RESULTS / "flagship_rivals.md", "\n".join(lines))
+    return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.flagship.rivals", description=__doc__)
-    add_options(parser, "SWIFT-adult-1-*")
-    options = parser.parse_args()
-    runs = [
-        Run(rival, table, epsilon, seed)
-        for seed in SEEDS
-        for rival in RIVALS
-        for epsilon in EPSILONS
-        for table in TABLES
-        if (rival, table) not in LEFT_OUT
-    ]
-    missing = wanted(runs, options, lambda run: KEPT.row(run) is not None)
-    for _, row in made_by(missing, measure, options.workers, start_worker):
-        print(f"{row['error']:.4f}, {row['seconds']:.1f} s", flush=True)
-    write(KEPT.table(runs))
-
+RUNS = [
+    Run(rival, table, epsilon, seed)
+    for seed in SEEDS
+    for rival in RIVALS
+    for epsilon in EPSILONS
+    for table in TABLES
+    if (rival, table) not in LEFT_OUT
+]
 
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "SWIFT-adult-1-*", "flagship.rivals", start_worker)

@@ -8,28 +8,17 @@ OPENBLAS_NUM_THREADS=1.
 
 from __future__ import annotations
 
-import argparse
+from functools import partial
 
 from experiments.households.designs import DESIGNS
-from experiments.households.report import HEAD, write
+from experiments.households.report import HEAD, report
 from experiments.households.runs import KEPT, Run, measured
 from experiments.households.tables import NAMES
-from experiments.kept_runs import add_options, made_by, wanted
+from experiments.kept_runs import run_and_report
 
 EPSILONS = 0.3, 1.0, 3.0, 10.0
 SEEDS, MORE_SEEDS = 3, {"independent": 8, "pair": 6}
 FAST, FAST_SEEDS = "anytown", 8
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.households", description=__doc__)
-    add_options(parser, "linked-eusilc-1-*")
-    options = parser.parse_args()
-    runs = [Run(t, d, e, s) for d in DESIGNS for s in range(FAST_SEEDS) for t in NAMES for e in EPSILONS]
-    runs = [run for run in runs if run.seed < _seeds(run)]
-    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measured, options.workers):
-        print(", ".join(f"{name} {row[name]:.3f}" for name in ("size", "person", "within")), flush=True)
-    write(KEPT.table(runs), KEPT.name, HEAD)
 
 
 def _seeds(run: Run) -> int:
@@ -37,5 +26,8 @@ def _seeds(run: Run) -> int:
     return FAST_SEEDS if (run.table, run.design) == (FAST, "linked") else MORE_SEEDS.get(run.design, SEEDS)
 
 
+RUNS = [Run(t, d, e, s) for d in DESIGNS for s in range(FAST_SEEDS) for t in NAMES for e in EPSILONS]
+
 if __name__ == "__main__":
-    main()
+    runs = [run for run in RUNS if run.seed < _seeds(run)]
+    run_and_report(KEPT, runs, measured, partial(report, HEAD), __doc__, "linked-eusilc-1-*")

@@ -9,7 +9,6 @@ experiments/results/households_analyses.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 
 from __future__ import annotations
 
-import argparse
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -17,14 +16,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.households.coverage import EPSILONS, RESULTS, held_and_width
+from experiments.households.coverage import EPSILONS, held_and_width
 from experiments.households.designs import DELTA
+from experiments.households.runs import LinkedRun
 from experiments.households.tables import NAMES, as_linked, load
-from experiments.households.whole import WholeRun
 from experiments.households.whole import condition as drawn_condition
 from experiments.households.whole import number as number_of
 from experiments.households.worlds import WORLDS
-from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.analyses.combine import combine
 from pgmest.analyses.sampled_tables import SampledTables
 from pgmest.mechanisms.linked import LinkedLAMP
@@ -58,29 +57,18 @@ ABOUT = {
     "others": "The same on anytown, eusilc and travel_survey, on which they were chosen.",
 }
 
-KEPT = KeptRuns("households_analyses", WholeRun)
+KEPT = KeptRuns("households_analyses", LinkedRun)
+RUNS = [LinkedRun(t, e, s) for s in range(SEEDS) for t in (*WORLDS, *NAMES) for e in EPSILONS]
 Pair = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The rows of an analysis: the household of each, the outcome, and what it is regressed on."""
 
 
-def main() -> None:
-    """Judge what is missing, and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.households.analyses", description=__doc__)
-    add_options(parser, "few-1-*")
-    options = parser.parse_args()
-    runs = [WholeRun(t, e, s) for s in range(SEEDS) for t in (*WORLDS, *NAMES) for e in EPSILONS]
-    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measure, options.workers):
-        held = ", ".join(f"{row[f'{kind}, held']:.2f} ({row[f'{kind}, alone']:.2f})" for kind in KINDS)
-        print(f"{row['table']} at {row['epsilon']:g}: {held}", flush=True)
-    write(KEPT.table(runs))
-
-
-def measure(run: WholeRun) -> dict[str, Any]:
-    """Run LinkedLAMP, and keep what its sets of weights hold."""
+def measure(run: LinkedRun) -> dict[str, Any]:
+    """Run LinkedLAMP, and return what its sets of weights hold."""
     true = WORLDS[run.table].families() if run.table in WORLDS else load(run.table)
     mechanism = LinkedLAMP(epsilon=run.epsilon, delta=DELTA, backend="simulation")
     result = mechanism.fit(as_linked(true), seed=1000 * run.seed + int(10 * run.epsilon), progress=False)
-    return KEPT.keep(run, judged(result, true, run.table, run.seed))
+    return judged(result, true, run.table, run.seed)
 
 
 def judged(result: Any, true: Families, table: str, seed: int) -> dict[str, Any]:
@@ -164,15 +152,11 @@ def estimated(pair: Pair, weights: np.ndarray, slope: bool) -> tuple[np.ndarray,
     return found, np.sqrt(np.divide(left, n * wide, out=np.full(len(n), np.nan), where=wide > 1e-9))
 
 
-def write(rows: pd.DataFrame) -> None:
-    """Write the rows, and the report of them."""
-    if rows.empty:
-        return
-    rows.sort_values(["table", "epsilon", "seed"]).to_csv(RESULTS / "households_analyses.csv", index=False)
+def report(rows: pd.DataFrame) -> str:
+    """Return the report of the rows."""
     generated = rows["table"].isin(list(WORLDS))
     parts = {"generated": rows[generated], "others": rows[~generated]}
-    text = HEAD + "".join(f"\n{ABOUT[name]}\n\n{_report(part)}" for name, part in parts.items() if len(part))
-    (RESULTS / "households_analyses.md").write_text(text, encoding="utf-8")
+    return HEAD + "".join(f"\n{ABOUT[name]}\n\n{_report(part)}" for name, part in parts.items() if len(part))
 
 
 def _report(rows: pd.DataFrame) -> str:
@@ -188,4 +172,4 @@ def _report(rows: pd.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "few-1-*", "households.analyses")

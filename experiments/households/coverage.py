@@ -7,12 +7,10 @@ to experiments/results/households_coverage.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,9 @@ import pandas as pd
 
 import pgmest as pg
 from experiments.households.designs import DELTA
+from experiments.households.runs import LinkedRun
 from experiments.households.tables import NAMES, as_linked, load
-from experiments.kept_runs import EXPERIMENTS, KeptRuns, add_options, made_by, wanted
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.families import Families
 
@@ -36,7 +35,6 @@ KINDS = {
 """The classes of questions, of which each is asked of households and of persons, some with attributes of both."""
 MOST_TABLES, MOST_CELLS = 8, 20_000
 """The tables of a class that are judged, and the cells of one."""
-RESULTS = EXPERIMENTS / "results"
 HEAD = """# Linked tables: what 95 % intervals hold
 
 `python -m experiments.households.coverage` makes this table. After `LinkedLAMP` on anytown, eusilc and travel_survey
@@ -49,41 +47,17 @@ the same width, from the errors of these answers.
 """
 
 
-@dataclass(frozen=True)
-class CoverageRun:
-    """One run of LinkedLAMP whose intervals are judged."""
-
-    table: str
-    epsilon: float
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The name of the file of the row."""
-        return f"{self.table}-{self.epsilon:g}-{self.seed}"
+KEPT = KeptRuns("households_coverage", LinkedRun)
+RUNS = [LinkedRun(table, epsilon, seed) for seed in SEEDS for table in NAMES for epsilon in EPSILONS]
 
 
-KEPT = KeptRuns("households_coverage", CoverageRun)
-
-
-def main() -> None:
-    """Judge what is missing, and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.households.coverage", description=__doc__)
-    add_options(parser, "eusilc-1-*")
-    options = parser.parse_args()
-    runs = [CoverageRun(t, e, s) for s in SEEDS for t in NAMES for e in EPSILONS]
-    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measure, options.workers):
-        print(f"{row['table']} at {row['epsilon']:g}: {row['persons, pairs, held']:.3f}", flush=True)
-    write(KEPT.table(runs))
-
-
-def measure(run: CoverageRun) -> dict[str, Any]:
-    """Run the mechanism, and keep how often the intervals hold."""
+def measure(run: LinkedRun) -> dict[str, Any]:
+    """Run the mechanism, and return how often the intervals hold."""
     true = load(run.table)
     mechanism = LinkedLAMP(epsilon=run.epsilon, delta=DELTA, backend="simulation")
     noise = zlib.crc32(run.name.encode())  # differs from run to run, so that chance is not the same on all tables
     result = mechanism.fit(as_linked(true), seed=noise, progress=False)
-    return KEPT.keep(run, judged(result, true, run.seed))
+    return judged(result, true, run.seed)
 
 
 def judged(result: Any, true: Families, seed: int) -> dict[str, Any]:
@@ -133,11 +107,8 @@ def _questions(domain: pg.Domain, kind: str, generator: np.random.Generator) -> 
             yield pg.Kron({name: pg.queries.prefix(domain[name]) for name in names}), names
 
 
-def write(rows: pd.DataFrame) -> None:
-    """Write the rows, and the report of them."""
-    if rows.empty:
-        return
-    rows.sort_values(["table", "epsilon", "seed"]).to_csv(RESULTS / "households_coverage.csv", index=False)
+def report(rows: pd.DataFrame) -> str:
+    """Return the report of the rows."""
     means = rows.drop(columns="seed").groupby(["table", "epsilon"]).mean()
     text = " / ".join(f"{epsilon:g}" for epsilon in EPSILONS)
     lines = [HEAD + f"Runs: {len(rows)}. An interval takes {1000 * rows['interval_seconds'].mean():.0f} ms.", ""]
@@ -149,7 +120,7 @@ def write(rows: pd.DataFrame) -> None:
         held, worst, width = held_and_width(means, name)
         cells = [held, f"{100 * means[f'{name}, present'].mean():.0f}", worst, width]
         lines.append(f"| {level}: {KINDS[kind]} | " + " | ".join(cells) + " |")
-    (RESULTS / "households_coverage.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
 def held_and_width(means: pd.DataFrame, name: str) -> list[str]:
@@ -169,4 +140,4 @@ def held_and_width(means: pd.DataFrame, name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "eusilc-1-*", "households.coverage")

@@ -47,17 +47,8 @@ BEHIND = 1.05
 TITLES = ("size", "household", "person", "between", "within", "someone", "how many")
 
 
-def write(rows: pd.DataFrame, name: str, head: str) -> None:
-    """Write the rows, and the report of them.
-
-    Args:
-        rows: the rows.
-        name: the name of the files.
-        head: the text before the tables.
-    """
-    if rows.empty:
-        return
-    rows.sort_values(["table", "design", "epsilon", "seed"]).to_csv(RESULTS / f"{name}.csv", index=False)
+def report(head: str, rows: pd.DataFrame) -> str:
+    """Return the text before the tables, and the tables of the rows."""
     grouped = rows.groupby(["table", "epsilon", "design"])
     means = grouped[[*CLASSES, "seconds"]].mean()
     seeds, errors = grouped.size(), grouped[list(CLASSES)].sem()
@@ -75,7 +66,7 @@ def write(rows: pd.DataFrame, name: str, head: str) -> None:
             spread = errors.loc[key] if key in means.index else None
             lines.append(_line(f"{table}, {epsilon:g}", design, found, spread, number))
     lines += ["", *_summary(both), "", *_behind(both, errors), "", *_triples(rows)]
-    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
 def _line(head: str, design: str, found: pd.DataFrame, spread: pd.Series | None, seeds: str) -> str:

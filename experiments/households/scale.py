@@ -7,7 +7,6 @@ OPENBLAS_NUM_THREADS=1, and make one run a call (`--only 1000000`), since the la
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from dataclasses import dataclass
@@ -18,13 +17,12 @@ import pandas as pd
 
 from experiments.households.designs import DELTA
 from experiments.households.tables import CLASSES, as_linked, errors, load
-from experiments.kept_runs import EXPERIMENTS, KeptRuns, add_options, wanted
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.trees import family_table
 
 SIZES = 10_000, 100_000, 1_000_000
-RESULTS = EXPERIMENTS / "results"
 HEAD = """# Linked tables: time and memory
 
 `python -m experiments.households.scale` makes this table: households of eusilc with 2.5 persons on average, seven
@@ -48,22 +46,11 @@ class ScaleRun:
 
 
 KEPT = KeptRuns("households_scale", ScaleRun)
-
-
-def main() -> None:
-    """Measure what is missing, and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.households.scale", description=__doc__)
-    add_options(parser, "100000")
-    options = parser.parse_args()
-    runs = [ScaleRun(size) for size in SIZES]
-    for run in wanted(runs, options, lambda run: KEPT.row(run) is not None):
-        row = measure(run)
-        print(f"{run.households:,}: {row['seconds']:.0f} s, {row['megabytes']} MB", flush=True)
-    write(KEPT.table(runs))
+RUNS = [ScaleRun(size) for size in SIZES]
 
 
 def measure(run: ScaleRun) -> dict[str, Any]:
-    """Fit tables of this many households; keep seconds, megabytes and errors."""
+    """Fit tables of this many households; return seconds, megabytes and errors."""
     true = drawn(run.households)
     linked = as_linked(true)
     mechanism = LinkedLAMP(epsilon=1.0, delta=DELTA, backend="simulation")
@@ -73,7 +60,7 @@ def measure(run: ScaleRun) -> dict[str, Any]:
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     found = errors(true, family_table(result.sample(seed=0), "persons"))
-    return KEPT.keep(run, {"persons": len(true.children), "seconds": seconds, "megabytes": peak, **found})
+    return {"persons": len(true.children), "seconds": seconds, "megabytes": peak, **found}
 
 
 def drawn(count: int) -> Families:
@@ -85,19 +72,16 @@ def drawn(count: int) -> Families:
     return Families(table.layout, table.parents[rows], table.children[starts + np.arange(int(sizes.sum()))])
 
 
-def write(rows: pd.DataFrame) -> None:
-    """Write the rows, and the report of them."""
-    if rows.empty:
-        return
-    rows.to_csv(RESULTS / "households_scale.csv", index=False)
+def report(rows: pd.DataFrame) -> str:
+    """Return the report of the rows."""
     titles = ["households", "persons", "seconds", "megabytes", *(name.replace("_", " ") for name in CLASSES)]
     lines = [HEAD + "| " + " | ".join(titles) + " |", "|" + "---:|" * len(titles)]
     for row in rows.to_dict("records"):
         cells = [f"{row['households']:,}", f"{row['persons']:,}", f"{row['seconds']:.0f}", f"{row['megabytes']:,}"]
         cells += [f"{1000 * row[name]:.0f}" for name in CLASSES]
         lines.append("| " + " | ".join(cells) + " |")
-    (RESULTS / "households_scale.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "100000", "households.scale")

@@ -8,21 +8,20 @@ experiments/results/households_whole.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 
 from __future__ import annotations
 
-import argparse
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.households.coverage import EPSILONS, RESULTS, SEEDS, held_and_width
+from experiments.households.coverage import EPSILONS, SEEDS, held_and_width
 from experiments.households.designs import DELTA
+from experiments.households.runs import LinkedRun
 from experiments.households.tables import NAMES, as_linked, load
 from experiments.households.worlds import WORLDS
-from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.families import Families
 from pgmest.mechanisms.linked.trees import family_table
@@ -68,44 +67,19 @@ Condition = list[tuple[int, np.ndarray]]
 """The attributes of a child, by position, each with the codes that it may have."""
 
 
-@dataclass(frozen=True)
-class WholeRun:
-    """One run of LinkedLAMP whose intervals are judged."""
-
-    table: str
-    epsilon: float
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The name of the file of the row."""
-        return f"{self.table}-{self.epsilon:g}-{self.seed}"
-
-
-KEPT = KeptRuns("households_whole", WholeRun)
+KEPT = KeptRuns("households_whole", LinkedRun)
+RUNS = [LinkedRun(table, epsilon, seed) for seed in SEEDS for table in (*NAMES, *WORLDS) for epsilon in EPSILONS]
 
 Parts = tuple[np.ndarray, np.ndarray]
 """The values of households, and 1 for those that a share or mean is of, shape (households,)."""
 
 
-def main() -> None:
-    """Judge what is missing, and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.households.whole", description=__doc__)
-    add_options(parser, "eusilc-1-*")
-    options = parser.parse_args()
-    runs = [WholeRun(t, e, s) for s in SEEDS for t in (*NAMES, *WORLDS) for e in EPSILONS]
-    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measure, options.workers):
-        held = [value for name, value in row.items() if name.endswith("held")]
-        print(f"{row['table']} at {row['epsilon']:g}: {np.mean(held):.3f}, {min(held):.3f}", flush=True)
-    write(KEPT.table(runs))
-
-
-def measure(run: WholeRun) -> dict[str, Any]:
-    """Run LinkedLAMP, and keep what its intervals hold."""
+def measure(run: LinkedRun) -> dict[str, Any]:
+    """Run LinkedLAMP, and return what its intervals hold."""
     true = WORLDS[run.table].families() if run.table in WORLDS else load(run.table)
     mechanism = LinkedLAMP(epsilon=run.epsilon, delta=DELTA, backend="simulation")
     result = mechanism.fit(as_linked(true), seed=1000 * run.seed + int(10 * run.epsilon), progress=False)
-    return KEPT.keep(run, judged(result, true, run.table))
+    return judged(result, true, run.table)
 
 
 def judged(result: Any, true: Families, table: str) -> dict[str, Any]:
@@ -217,14 +191,10 @@ def _range(families: Families, place: int) -> np.ndarray:
     return np.maximum(most - least, 0) * 1.0
 
 
-def write(rows: pd.DataFrame) -> None:
-    """Write the rows, and the report of them."""
-    if rows.empty:
-        return
-    rows.sort_values(["table", "epsilon", "seed"]).to_csv(RESULTS / "households_whole.csv", index=False)
+def report(rows: pd.DataFrame) -> str:
+    """Return the report of the rows."""
     generated = rows["table"].isin(list(WORLDS))
-    text = HEAD + _report(rows[~generated]) + (GENERATED + _report(rows[generated]) if generated.any() else "")
-    (RESULTS / "households_whole.md").write_text(text, encoding="utf-8")
+    return HEAD + _report(rows[~generated]) + (GENERATED + _report(rows[generated]) if generated.any() else "")
 
 
 def _report(rows: pd.DataFrame) -> str:
@@ -240,4 +210,4 @@ def _report(rows: pd.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, measure, report, __doc__, "eusilc-1-*", "households.whole")

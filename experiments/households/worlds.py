@@ -6,14 +6,15 @@ LinkedLAMP beside two other designs on households that are made by a rule. Earli
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from experiments.households.report import write
+from experiments.households.report import report
 from experiments.households.runs import Run, measure
-from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.mechanisms.linked.families import Families, Layout
 from pgmest.tables.domain import Domain
 
@@ -96,22 +97,12 @@ WORLDS = {
     "few": World(300, (4, 3, 5), (8, 2, 4, 3), 6),
 }
 KEPT = KeptRuns("household_worlds", Run)
+RUNS = [Run(w, d, e, s) for d in DESIGNS for w in WORLDS for e in EPSILONS for s in range(SEEDS)]
 
 
-def main() -> None:
-    """Measure what is missing, and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.households.worlds", description=__doc__)
-    add_options(parser, "linked-bare-1-*")
-    options = parser.parse_args()
-    runs = [Run(w, d, e, s) for d in DESIGNS for w in WORLDS for e in EPSILONS for s in range(SEEDS)]
-    for _, row in made_by(wanted(runs, options, lambda run: KEPT.row(run) is not None), measured, options.workers):
-        print(", ".join(f"{name} {row[name]:.3f}" for name in ("size", "person", "within")), flush=True)
-    write(KEPT.table(runs), KEPT.name, HEAD)
-
-
-def measured(run: Run) -> dict[str, object]:
-    """Make linked tables by a design; keep their errors and processor seconds."""
-    return measure(run, WORLDS[run.table].families(), KEPT)
+def measured(run: Run) -> dict[str, Any]:
+    """Make linked tables by a design; return their errors and processor seconds."""
+    return measure(run, WORLDS[run.table].families())
 
 
 def _drawn(rng: np.random.Generator, kinds: np.ndarray, number: int, codes: int) -> np.ndarray:
@@ -122,4 +113,4 @@ def _drawn(rng: np.random.Generator, kinds: np.ndarray, number: int, codes: int)
 
 
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, measured, partial(report, HEAD), __doc__, "linked-bare-1-*", "households.worlds")
