@@ -96,9 +96,7 @@ class FireCell:
             "noise": found.noise,
             "marginals": len(found.tables),
             "density": density_score(data, records, count=300, seed=0),
-            "ranges": range_score(
-                data, records, numeric=design.numeric, probability=0.33, conditions="subset", count=300, seed=0
-            ),
+            "ranges": range_score(data, records, numeric=design.numeric, count=300, seed=0),
             "last_error": errors[-1],
         }
         if self.table.startswith("acs"):

@@ -25,9 +25,6 @@ class Design:
     Attributes:
         combined: groups of attributes that mean nearly the same, recoded into one each.
         learned: attributes that others nearly determine: left out, and filled in by a noisy mapping.
-        refined: numeric attributes, in so many buckets, shared out again by their one-way marginals.
-        available: times that may be missing, recoded into whether they are.
-        clock: the time that available times are set to: all times of a call are in the same bucket of two months.
         numeric: what the range score counts as numeric.
         whole: attributes whose rare values are not put together.
         essential, more, most: marginals for every epsilon, for those above `LOW`, and for those above `HIGH`.
@@ -38,9 +35,6 @@ class Design:
     more: Sequence[Clique]
     most: Sequence[Clique]
     learned: Mapping[str, Clique] = field(default_factory=dict)
-    refined: Mapping[str, int] = field(default_factory=dict)
-    available: Sequence[str] = ()
-    clock: str = ""
     numeric: Sequence[str] = ()
     whole: Sequence[str] = ()
 

@@ -76,10 +76,9 @@ def range_score(
     estimated: Projectable,
     *,
     numeric: Iterable[str] = (),
-    probability: float = 0.1,
+    probability: float = 0.33,
     count: int = 300,
     seed: int | np.random.Generator | None = None,
-    conditions: str = "record",
 ) -> float:
     """Return the score of range queries: 10^6 max(0, 1 - D / ln 1000).
 
@@ -87,33 +86,28 @@ def range_score(
     conjunction: each attribute has a condition with the given probability, and queries without conditions are drawn
     again.
 
-    conditions="record" draws conditions around a random record, as in the report of NIST. For a numeric attribute they
-    allow the codes within a random distance of the record's code; for another attribute they allow the record's code,
-    and each other code with probability 1/2. conditions="subset" draws them as in DPSyn section 5.1, which states a
-    probability of 0.33. For a numeric attribute they allow a range with two random ends; for another attribute they
-    allow a random number of random codes; queries that no record satisfies are drawn again.
+    Conditions are drawn as in DPSyn section 5.1, which states a probability of 0.33. For a numeric attribute they
+    allow a range with two random ends; for another attribute they allow a random number of random codes; queries that
+    no record satisfies are drawn again.
 
     Args:
         true: the records.
         estimated: records, a model, or a mechanism's result.
         numeric: attributes whose codes have an order.
-        probability: the probability of a condition on an attribute, 0.1 in the challenge.
+        probability: the probability of a condition on an attribute, 0.33 in DPSyn.
         count: the number of queries, 300 in the challenge.
         seed: the seed of the queries.
-        conditions: "record" or "subset".
 
     Raises:
         DataError: one of the two has no records.
-        ArgumentError: `probability` is not in (0, 1], or `conditions` is not valid.
+        ArgumentError: `probability` is not in (0, 1].
     """
     if not 0 < probability <= 1:
         raise ArgumentError.of("probability", probability, "in (0, 1]")
-    if conditions not in CONDITIONS:
-        raise ArgumentError.of("conditions", conditions, tuple(CONDITIONS))
     if not true.records:
         raise DataError("the data have no records from which conditions could be drawn.")
     rng, ordered = np.random.default_rng(seed), set(true.domain.clique(dict.fromkeys(numeric)))
-    drawn = [CONDITIONS[conditions](true, probability, ordered, rng) for _ in range(count)]
+    drawn = [conditions(true, probability, ordered, rng) for _ in range(count)]
     mine, theirs = (
         np.maximum(_satisfying(source, drawn, true.domain), SMALLEST_FRACTION) for source in (true, estimated)
     )
@@ -235,23 +229,7 @@ def _some_attributes(domain: Domain, probability: float, rng: np.random.Generato
             return chosen
 
 
-def _around_a_record(data: Dataset, probability: float, ordered: set[str], rng: np.random.Generator) -> Members:
-    """Return conditions that a random record satisfies (NIST TN 2151)."""
-    clique = _some_attributes(data.domain, probability, rng)
-    row = int(rng.integers(data.records))
-    members = {}
-    for name in clique:
-        size, code = data.domain[name], int(data.column(name)[row])
-        if name in ordered:
-            reach = int(rng.uniform(0, size - 1)) if size > 1 else 0
-            members[name] = np.abs(np.arange(size) - code) <= reach
-        else:
-            members[name] = rng.random(size) < 0.5
-            members[name][code] = True
-    return members
-
-
-def _of_random_codes(data: Dataset, probability: float, ordered: set[str], rng: np.random.Generator) -> Members:
+def conditions(data: Dataset, probability: float, ordered: set[str], rng: np.random.Generator) -> Members:
     """Return conditions that some record satisfies (DPSyn section 5.1)."""
     while True:
         members = {}
@@ -264,10 +242,6 @@ def _of_random_codes(data: Dataset, probability: float, ordered: set[str], rng: 
                 members[name] = np.isin(np.arange(size), rng.permutation(size)[: rng.integers(1, size + 1)])
         if _inside(data, members).any():
             return members
-
-
-CONDITIONS = {"record": _around_a_record, "subset": _of_random_codes}
-"""The functions that draw the conditions of a range query."""
 
 
 def _satisfying(source: Projectable, drawn: list[Members], domain: Domain) -> np.ndarray:

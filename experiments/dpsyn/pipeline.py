@@ -19,13 +19,13 @@ from pgmest.synthesis import GradualUpdate, MinCostFlow, consistent_tables, synt
 from pgmest.synthesis.gum import Callback
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
-from pgmest.transforms import Column, Transform, learn_mapping, merge_and_compress, rare_values, refine
+from pgmest.transforms import Transform, learn_mapping, merge_and_compress, rare_values
 
 DEVIATIONS, LEAST_COUNT = 4.5, 800
 """Values are rare below max(4.5 sigma, 800) (section 5.3)."""
 
 ENGINEERING = 0.25
-"""The share of the budget that the recoding costs: mappings, buckets, combined attributes and one-way marginals."""
+"""The share of the budget that the recoding costs: mappings, combined attributes and one-way marginals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Measured:
         rng = np.random.default_rng(seed)
         for transform in reversed(self.transforms):
             made = transform.decode(made, rng)
-        return synchronized(made, self.design)
+        return made
 
 
 def measure(data: Dataset, design: Design, epsilon: float, delta: float, seed: int) -> Measured:
@@ -85,18 +85,13 @@ class Recoding:
         self.curator, self.design = curator, design
         self.transforms: list[Transform] = []
         self._measured: list[LinearMeasurement] = []
-        steps = len(design.learned) + len(design.combined) + bool(design.refined) + 2
+        steps = len(design.learned) + len(design.combined) + 2
         self._step = curator.budget * (ENGINEERING / steps)
 
     def run(self) -> None:
-        """Learn, refine, combine, compress."""
+        """Learn, combine, compress."""
         for name, of in self.design.learned.items():
             self._apply(learn_mapping(self.curator, self._step, name, of))
-        if self.design.refined:
-            self._apply(refine(self.curator, self._step, dict(self.design.refined)))
-        if self.design.available:
-            self._apply(whether_available(self.curator, self.design))
-            self._combine("Time Availability", tuple(self.design.available))
         for name, attributes in self.design.combined.items():
             self._combine(name, attributes)
         self._compress()
@@ -127,23 +122,3 @@ class Recoding:
     def _apply(self, transform: Transform) -> None:
         self.transforms.append(transform)
         self.curator = self.curator.through(transform)
-
-
-def whether_available(curator: Curator, design: Design) -> Transform:
-    """Times recoded into whether they are there (1) or missing (0), which is public knowledge of their last code."""
-    domain = curator.domain
-    columns = {name: Column.same(name, size) for name, size in domain.items()}
-    for name in design.available:
-        columns[name] = Column((name,), np.arange(domain[name]) < domain[name] - 1)
-    return Transform(domain, columns)
-
-
-def synchronized(records: Dataset, design: Design) -> Dataset:
-    """Times that are there set to the clock's bucket."""
-    if not design.available:
-        return records
-    columns = {name: np.array(records.column(name)) for name in records.domain}
-    for name in design.available:
-        there = columns[name] < records.domain[name] - 1
-        columns[name][there] = columns[design.clock][there]
-    return Dataset.from_codes([columns[name] for name in records.domain], records.domain)
