@@ -60,7 +60,7 @@ def _findings() -> list[str]:
         f"{int(exact.converged.sum())} of {len(exact)} random problems with exact answers, and in "
         f"{int(noisy.converged.sum())} of {len(noisy)} with noisy ones.",
         f"IDE: Figure 1's 0.2 to 0.4 holds for {pooled.within:.0%} of the groups of a table drawn from "
-        "the public excerpt; the challenge's own is not public.",
+        "the public excerpt.",
     ]
 
 

@@ -28,7 +28,7 @@ not come out {LETTER}, or that was not run; with the change that is named it doe
 what was tried, or that no cause was tested. Two numbers are the same if their ratio is at most {FACTOR:g}, either way;
 "slightly", "similar", "close to" are within that factor, too. A sentence about several settings holds if it holds in
 each of them, by the medians of the seeds; "often" and "in most cases" in more than half, "sometimes" in one at least.
-Other verdicts are of no claim, and are not counted.""")
+Other verdicts are not counted.""")
 COLUMNS = ("item", "the paper", LETTER, "with a change, and what was tested", "verdict")
 
 

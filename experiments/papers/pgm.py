@@ -272,13 +272,12 @@ PAPER = Paper(
         ),
         _figure_1(
             "a", "PrivBayes", ("published", "ours", "script"),
-            remark='"30 %" for Adult is taken as 1.43x; the script measures anew, with all of epsilon beside the half',
+            remark='"30 %" for Adult is taken as 1.43x',
         ),
         _figure_1(
             "b", "DualQuery", ("ours", "script"),
-            remark="the script makes the first of equally good records, not one at random; the paper does not "
-            "say which "
-            "number is of which table",
+            remark="the script makes the first of equally good records, not one at random; which number is "
+            "of which table is not said",
         ),
         Line(
             "Figure 1c", "plain MWEM: crashed on Titanic, Adult and Loans, ran on Stroke", {LETTER: _mwem_crashes},
