@@ -1,4 +1,4 @@
-"""python -m experiments.public_prior [--fresh]: what a public table is worth, by way of how it is used.
+"""python -m experiments.public_prior [--only PATTERN] [--fresh] [--report]: what a public table is worth.
 
 Three pairs of a private and a public table over one domain: a random split of Adult, and two years of ACS excerpts. The
 one-way marginals and the pairs of a spanning tree, of most mutual information in the public table, are measured on the
@@ -11,13 +11,11 @@ stopped goes on where it was. Set OPENBLAS_NUM_THREADS=1.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -26,14 +24,13 @@ import pandas as pd
 
 import pgmest as pg
 from experiments.data import load
-from pgmest._base.files import write_atomically
+from experiments.kept_runs import KeptRuns, run_and_report
 from pgmest.priors import Support, public_model
 from pgmest.simulation import simulate_measurements
 from pgmest.tables.distances import total_variation
 from pgmest.tables.domain import Clique
 from pgmest.tables.information import mutual_information
 
-RESULTS = Path(__file__).resolve().parent / "results"
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-9
 SEEDS = (0, 1, 2)
@@ -144,31 +141,38 @@ WAYS: dict[str, Estimator] = {
 }
 
 
-def trial(case: Case, epsilon: float, seed: int, way: str) -> dict[str, Any]:
-    """One line of the results."""
+@dataclass(frozen=True)
+class Run:
+    """One way at one budget."""
+
+    data: str
+    epsilon: float
+    seed: int
+    way: str
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return f"{self.data}-{self.epsilon:g}-{self.seed}-{self.way}".replace(" ", "_").replace(",", "")
+
+
+KEPT = KeptRuns("public_prior", Run)
+RUNS = [Run(case.name, e, seed, way) for case in CASES for e in EPSILONS for seed in SEEDS for way in WAYS]
+
+
+def trial(run: Run) -> dict[str, Any]:
+    """Return the noise, the seconds and the errors of a run."""
+    case = next(case for case in CASES if case.name == run.data)
     private, public = case.load()
-    stddev = noise(epsilon, len(cliques(case)))
-    measurements = simulate_measurements(private, cliques(case), stddev, seed=seed)
+    stddev = noise(run.epsilon, len(cliques(case)))
+    measurements = simulate_measurements(private, cliques(case), stddev, seed=run.seed)
     started = time.perf_counter()
-    model = WAYS[way](measurements, public)
-    row: dict[str, Any] = {"data": case.name, "epsilon": epsilon, "seed": seed, "way": way, "stddev": stddev}
-    row["seconds"] = time.perf_counter() - started
+    model = WAYS[run.way](measurements, public)
+    row: dict[str, Any] = {"stddev": stddev, "seconds": time.perf_counter() - started}
     for kind, truths in questions(case).items():
         tables = model.project_many([truth.domain.attributes for truth in truths])
         row[kind] = float(np.mean([total_variation(t, m) for t, m in zip(truths, tables, strict=True)]))
     return row
-
-
-def collect(path: Path, fresh: bool) -> pd.DataFrame:
-    """All trials, those of an earlier run included; the file grows trial by trial."""
-    rows = [] if fresh or not path.exists() else pd.read_csv(path).to_dict("records")
-    done = {(row["data"], row["epsilon"], row["seed"], row["way"]) for row in rows}
-    for case, epsilon, seed, way in itertools.product(CASES, EPSILONS, SEEDS, WAYS):
-        if (case.name, epsilon, seed, way) not in done:
-            rows.append(trial(case, epsilon, seed, way))
-            print(*rows[-1].values(), flush=True)
-            write_atomically(path, pd.DataFrame(rows).to_csv(index=False, float_format="%.6g"))
-    return pd.DataFrame(rows)
 
 
 KINDS = ("measured", "unmeasured pairs", "triples")
@@ -210,14 +214,5 @@ def report(rows: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fresh", action="store_true", help="run all trials again")
-    rows = collect(RESULTS / "public_prior.csv", parser.parse_args().fresh)
-    page = report(rows)
-    write_atomically(RESULTS / "public_prior.md", page)
-    print(page)
-
-
 if __name__ == "__main__":
-    main()
+    run_and_report(KEPT, RUNS, trial, report, __doc__, "Adult*")

@@ -1,12 +1,11 @@
-"""python -m experiments.coverage mechanisms [--only PATTERN] [--intervals | --records] [--quick] [--fresh] [--report]
+"""python -m experiments.coverage mechanisms [--only PATTERN] [--intervals | --records] [--fresh] [--report]
 
 Fits that are missing are made and saved in build/coverage/fits, then the intervals of all fits are judged that have no
 rows yet. After a change of how intervals are made, --fresh judges again; it does not fit again, which --refit does.
 With --intervals or --records, only intervals or regressions of released records are judged; the other rows of the
 runs, if there are any, stay as they were.
 Rows are kept in build/coverage/rows; the rows of the committed table count as kept, too, unless they are about an
-earlier version of the intervals (`scores.VERSION`), which the report leaves out. --quick judges what --only
-names, prints the coverage, and writes and keeps nothing. Set OPENBLAS_NUM_THREADS=1.
+earlier version of the intervals (`scores.VERSION`), which the report leaves out. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,19 +27,17 @@ from experiments.coverage_of_mechanisms import records, scores
 from experiments.coverage_of_mechanisms.fits import FITS, Run, fit, runs
 from experiments.coverage_of_mechanisms.questions import COMBINED, NAIVE
 from experiments.coverage_of_mechanisms.report import write
-from experiments.coverage_of_mechanisms.summaries import quick_text
 from experiments.coverage_of_mechanisms.tables import ALL
 from experiments.kept_runs import add_options, made_by
 from pgmest._base.files import write_atomically
-from pgmest.models.intervals import KINDS
 
 ROWS = FITS.with_name("rows")
 OF_RECORDS = (COMBINED, NAIVE)
 """The classes of regressions of released records."""
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SEEDS = 3
-EPSILON_OF_FIGURE = 1.0
-"""The budget whose intervals are judged at several levels with the first seed, for the figure."""
+EPSILON_OF_LEVELS = 1.0
+"""The budget whose intervals are judged at several levels with the first seed."""
 
 
 def main() -> None:
@@ -55,14 +51,10 @@ def main() -> None:
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--intervals", action="store_true", help="judge only intervals")
     part.add_argument("--records", action="store_true", help="judge only regressions of released records")
-    parser.add_argument("--quick", action="store_true", help="print the coverage of what --only names; keep nothing")
-    parser.add_argument("--kind", choices=KINDS, default="auto", help="the kind of intervals, with --quick")
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     every = list(runs(options.seeds))
     chosen = [run for run in every if not options.only or any(fnmatch.fnmatch(run.name, p) for p in options.only)]
-    if options.quick:
-        return quick([run for run in chosen if run.saved.exists()], options.kind, options.records)
     if not options.report:
         make("fit", [run for run in chosen if options.refit or not run.saved.exists()], fit, options.workers)
         if options.fits:
@@ -96,7 +88,7 @@ def judge(run: Run, intervals: bool = True, of_records: bool = True) -> dict[str
     start = time.process_time()
     found = [] if intervals else _part(run, of_records=False)
     joined = [] if of_records else _part(run, of_records=True)
-    found = found or scores.rows(run, levels=run.epsilon == EPSILON_OF_FIGURE and not run.seed)
+    found = found or scores.rows(run, levels=run.epsilon == EPSILON_OF_LEVELS and not run.seed)
     if not joined and run.table not in ALL:
         joined = records.rows(run)
     ROWS.mkdir(parents=True, exist_ok=True)
@@ -129,22 +121,3 @@ def _is_made(run: Run, intervals: bool = True, of_records: bool = True) -> bool:
     asked = {False: intervals, True: of_records}
     rows = [row for part, wanted in asked.items() if wanted for row in _part(run, part)]
     return bool(rows) and all(row.get("version") == scores.VERSION for row in rows)
-
-
-def quick(chosen: Iterable[Run], kind: str, of_records: bool) -> None:
-    """Judge some fits at the level of 95 % only, and print the coverage."""
-    found, start = [], time.perf_counter()
-    for run in chosen:
-        try:
-            scored = records.rows(run) if of_records else scores.rows(run, kind, levels=False)
-            found += [{**asdict(run), **row} for row in scored]
-        except Exception as error:
-            print(f"{run.name}: {type(error).__name__}: {error}", flush=True)
-    table = pd.DataFrame(found)
-    print(quick_text(table))
-    refused = table[table["refused"] > 0]
-    for note, group in refused.groupby("note"):
-        print(f"refused {group['refused'].sum()} in {len(group)} rows: {note}")
-    print(f"first query: median {table['first'].median():.3f} s, most {table['first'].max():.3f} s; ", end="")
-    print(f"next: median {table['next'].median():.4f} s, most {table['next'].max():.3f} s; ", end="")
-    print(f"{time.perf_counter() - start:.0f} s in all")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from experiments.coverage_of_mechanisms.fits import EPSILONS, MAIN, ON_ALL, OTHERS
 from experiments.coverage_of_mechanisms.questions import CLASSES, COMBINED, MOST_ANSWERS, NAIVE, UNMEASURED
-from experiments.coverage_of_mechanisms.scores import VERSION
+from experiments.coverage_of_mechanisms.scores import OTHER_LEVELS, VERSION
 from experiments.coverage_of_mechanisms.summaries import FEWEST, by_table, summary
 from experiments.coverage_of_mechanisms.tables import ALL, HOSTILE, PARTS, SMALL
 from pgmest._base.files import atomic_path, write_atomically
@@ -73,7 +73,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
     others, hostile, small = _of(rows, OTHERS, PARTS), _of(rows, MAIN, HOSTILE), _of(rows, MAIN, SMALL)
     if len(parts):
         yield f"Tables of up to seven attributes: {', '.join(PARTS)}. {_seeds(parts)}"
-        yield from ("", *_counted(parts), "", *_table(parts))
+        yield from ("", *_counted(parts), "", *_table(parts), "", *_of_levels(parts))
     yield from ("", "The classes:", "", *(f"- *{name}*: {text}." for name, text in CLASSES.items()))
     if len(small):
         yield from ("", "## Tables of few records", "")
@@ -188,3 +188,19 @@ def _of_hostile(rows: pd.DataFrame) -> Iterator[str]:
         held = group.set_index("class")["held"].reindex(names)
         texts = ("" if np.isnan(one) else f"**{one:.0%}**" if one < LEAST_TABLE else f"{one:.0%}" for one in held)
         yield f"| {place} | {mechanism} | {' | '.join(texts)} |"
+
+
+def _of_levels(rows: pd.DataFrame) -> Iterator[str]:
+    """Return what intervals of several levels hold, over classes and tables, at the budget that has them."""
+    columns = [f"held {level:.0%}" for level in OTHER_LEVELS]
+    asked = _where(rows, rows[columns[0]].notna() & rows["class"].ne(NAIVE))
+    if len(asked):
+        means: Any = asked.groupby(["mechanism", "class", "table"])[columns].mean().groupby("mechanism").mean()
+        yield "Intervals of other levels, over all classes but the last, at epsilon 1, one seed."
+        yield from (
+            "",
+            f"| level | {' | '.join(f'{level:.0%}' for level in OTHER_LEVELS)} |",
+            "|---|---:|---:|---:|---:|",
+        )
+        for name in (name for name in MAIN if name in means.index):
+            yield f"| {name} | {' | '.join(f'{100 * share:.1f}' for share in means.loc[name])} |"

@@ -78,11 +78,11 @@ def holds(truth: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return (truth >= low - CLOSE) & (truth <= high + CLOSE)
 
 
-def rows(run: Run, kind: str = "auto", levels: bool = True) -> list[dict[str, Any]]:
+def rows(run: Run, levels: bool = True) -> list[dict[str, Any]]:
     """Return the rows of a fit, one for each class of answers; the options are those of `rows_of`."""
     result = saved(run)
     cliques = [m.clique for m in result.measurements]
-    return rows_of(result.model, data_of(run.table), cliques, run.seed, kind, levels)
+    return rows_of(result.model, data_of(run.table), cliques, run.seed, levels)
 
 
 def rows_of(
@@ -90,7 +90,6 @@ def rows_of(
     data: pg.Dataset,
     cliques: Iterable[Iterable[str]],
     seed: int,
-    kind: str = "auto",
     levels: bool = True,
 ) -> list[dict[str, Any]]:
     """Return the rows of a model, one for each class of answers.
@@ -100,8 +99,7 @@ def rows_of(
         data: the records.
         cliques: those of the measurements.
         seed: of the choice of questions.
-        kind: the kind of interval.
-        levels: whether to ask for intervals of the other levels, too, for the figure.
+        levels: whether to ask for intervals of the other levels, too.
     """
     asked, first = list(questions(data.domain, cliques, seed)), None
     of_class, found = Counter(question.kind for question in asked), defaultdict[str, Class](Class)
@@ -111,7 +109,7 @@ def rows_of(
         if not len(chosen):
             continue
         try:
-            seconds = _judge(one, question, chosen, data, model, kind, levels)
+            seconds = _judge(one, question, chosen, data, model, levels)
         except Exception as error:  # any error is a question without an interval, and is reported
             one.refused.append(f"{type(error).__name__}: {error}")
             continue
@@ -122,12 +120,10 @@ def rows_of(
     return [{"class": name, **one.row(), "first": first} for name, one in found.items()]
 
 
-def _judge(
-    found: Class, question: Question, chosen: np.ndarray, data: pg.Dataset, model: Any, kind: Any, levels: bool
-) -> float:
+def _judge(found: Class, question: Question, chosen: np.ndarray, data: pg.Dataset, model: Any, levels: bool) -> float:
     """Ask one question, add its answers to those of its class, and return the seconds of its interval."""
     start = time.process_time()
-    interval = pg.interval(model, question.query, question.clique, level=LEVEL, kind=kind)
+    interval = pg.interval(model, question.query, question.clique, level=LEVEL)
     seconds = time.process_time() - start
     truth = question.exact(data).reshape(-1)[chosen]
     low, high = (end.values.reshape(-1)[chosen] for end in interval)
@@ -135,7 +131,7 @@ def _judge(
     drawn = drawn_answers(model, question.query, question.clique) if levels and interval.kind == "errors" else None
     for place, level in enumerate(OTHER_LEVELS if levels else ()):
         if drawn is None:
-            other = pg.interval(model, question.query, question.clique, level=level, kind=kind)
+            other = pg.interval(model, question.query, question.clique, level=level)
         else:
             other = drawn.interval(level, "table")
         others[place] = holds(truth, *(end.values.reshape(-1)[chosen] for end in other))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from experiments.coverage_of_mechanisms.questions import CLASSES
 from experiments.coverage_of_mechanisms.scores import REACH
 
 FEWEST = 30
@@ -55,17 +54,3 @@ def summary(rows: pd.DataFrame, keys: Sequence[str] = ("mechanism", "epsilon", "
             }
         )
     return pd.DataFrame(found)
-
-
-def quick_text(rows: pd.DataFrame) -> str:
-    """Return a table of all budgets for the terminal: a line for each mechanism and class."""
-    columns = {
-        "held": "{:.1%}", "present": "{:.1%}", "below": "{:.1%}", "above": "{:.1%}", "worst": "{:.0%}",
-        "ratio": "{:.2f}", "ratio present": "{:.2f}", "next": "{:.4f}",
-    }  # fmt: skip
-    table = summary(rows)
-    for name, form in columns.items():
-        table[name] = table[name].map(lambda value, form=form: "" if np.isnan(value) else form.format(value))
-    order = {name: place for place, name in enumerate(CLASSES)}
-    table["place"] = table["class"].map(order)
-    return table.sort_values(["mechanism", "place", "epsilon"]).drop(columns="place").to_string(index=False)

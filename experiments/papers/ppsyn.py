@@ -346,7 +346,7 @@ PAPER = Paper(
     not_attempted=(
         "Loans at five of six budgets to the letter (a run takes minutes), and Figures 6 to 9 to the letter but "
         "Loans' eta",
-        "Theorem 5, which says the same of Algorithm 4, and Theorem 2 beyond its formula",
+        "Theorem 5, which says the same of Algorithm 4, and Theorems 2 and 3 beyond their formulas",
         "that Adult's and BR2000's frequencies are more uniform than those of Loans (5.1.1)",
         "what the figures show beyond the words, since they have no numbers",
     ),

@@ -96,9 +96,8 @@ class Known:
 
 
 def test_shares_widths_and_errors_are_counted(data, monkeypatch, tmp_path):
-    def interval(model, query, clique, *, level, kind):
+    def interval(model, query, clique, *, level):
         assert clique is None
-        assert kind == "auto"
         if isinstance(query, pg.Kron):
             raise pg.errors.QueryError("no sums")
         low = model.project(query).values - (0.5 if level == 0.5 else 1.0)
