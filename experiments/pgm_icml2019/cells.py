@@ -51,19 +51,18 @@ class Cell:
     way: Way = "ours"
     epsilon: float = 1.0
     effort: Effort = Effort()
-    split: hdmm.Split = "equal"
 
     @property
     def name(self) -> str:
         """Names the file of the result."""
-        split = f"-{self.split}" if self.mechanism == "HDMM" else ""
+        split = "-equal" if self.mechanism == "HDMM" else ""
         return f"{self.dataset}-{self.mechanism}{split}-{self.epsilon:g}-{self.seed}-{self.way}"
 
     def row(self) -> dict[str, Any]:
         """The errors by estimator, and the seconds of PGM's estimate."""
         run = {"HDMM": _hdmm, "MWEM": _mwem, "PrivBayes": _privbayes, "DualQuery": _dual_query}[self.mechanism]
         known = {"dataset": self.dataset, "mechanism": self.mechanism, "way": self.way, "seed": self.seed}
-        return {**known, "epsilon": self.epsilon, "split": self.split, **run(self, problem(self.dataset))}
+        return {**known, "epsilon": self.epsilon, **run(self, problem(self.dataset))}
 
 
 def _timed(make: Callable[[], Projectable]) -> tuple[Projectable, float]:
@@ -83,7 +82,7 @@ def _hdmm(cell: Cell, known: Problem) -> dict[str, Any]:
 
     `measured_*` are errors on the measured queries instead of the workload's.
     """
-    measurements = hdmm.measure(known, cell.epsilon, cell.seed, cell.split)
+    measurements = hdmm.measure(known, cell.epsilon, cell.seed)
     of = measurements, known.domain, float(known.data.records)
     published = cell.way == "published"
     model, seconds = _timed(

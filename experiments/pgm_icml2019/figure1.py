@@ -70,7 +70,6 @@ def of_paths(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
                 "way": "published",
                 "seed": row["seed"],
                 "epsilon": row["epsilon"],
-                "split": row["split"],
                 "error_original": row["local"],
                 "error_pgm": row["end"],
                 "measured_original": row["measured_local"],

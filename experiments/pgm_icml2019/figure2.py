@@ -39,7 +39,7 @@ def epsilons(run: Run) -> None:
     of = runs()
     rows = run.rows(of["published"])
     table = pd.concat([run.table(of["ours"]), of_paths(rows)], ignore_index=True)
-    columns = ["run", "dataset", "mechanism", "way", "split", "epsilon", "seed", "error_original", "error_global",
+    columns = ["run", "dataset", "mechanism", "way", "epsilon", "seed", "error_original", "error_global",
                "error_pgm", "measured_original", "measured_pgm"]  # fmt: skip
     run.write_table("pgm_figure2a", table[columns])
     run.write_table("pgm_figure2a_path", table_of(row for row in rows if row["epsilon"] == max(EPSILONS)))

@@ -12,13 +12,13 @@ from experiments.pgm_icml2019.published.algorithm2 import ITERATIONS as ITERATIO
 from experiments.stored_rows import table_of
 
 SEEDS, ITERATIONS = 5, 300
-SCAN = {"Algorithm 2, K / 10": 3000, "Algorithm 2, K / 100": 1000, OURS: 1000, SMALLEST: 1000}
+SCAN = {"Algorithm 2, K / 100": 1000, OURS: 1000, SMALLEST: 1000}
 """Iterations of Algorithm 2 with smaller constants, one seed each."""
 LONG = 3000
 """Those of Algorithm 1 with the authors' line search."""
 PAPER_BEST, PAPER_END = 0.066, 0.084
-REPEATS = (3, 9)
-STEADY = ("Algorithm 1, line search", "accelerated", "Algorithm 1, decreasing steps", "smoothing")
+REPEATS = 3
+STEADY = ("Algorithm 1, line search", "accelerated", "smoothing")
 """Solvers of pgmest that are run on every seed."""
 
 
@@ -28,9 +28,8 @@ def runs() -> Runs:
     found = [Path(PAPERS, seed, ITERATIONS_OF_THE_PAPER) for seed in seeds]
     found += [Path(AUTHORS, seed, LONG) for seed in seeds]
     found += [Path(method, seed, ITERATIONS) for seed in seeds for method in STEADY]
-    found += [Path("Algorithm 1 on L1, line search", 0, ITERATIONS)]
     found += [Path(method, 0, most) for method, most in SCAN.items()]
-    found += [Path(m, 0, ITERATIONS, repeats=r) for r in REPEATS for m in ("accelerated", "smoothing")]
+    found += [Path(method, 0, ITERATIONS, repeats=REPEATS) for method in ("accelerated", "smoothing")]
     return Runs("pgm_paths", found, ("pgm_figure3", "pgm_figure3_path"), LISTS)
 
 
@@ -48,7 +47,7 @@ def ends(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 def _end(row: dict[str, Any]) -> dict[str, Any]:
     least = min(row["error"])
-    kept = ("run", "dataset", "method", "loss", "seed", "epsilon", "repeats", "split", "constant", "gap", "local",
+    kept = ("run", "dataset", "method", "loss", "seed", "epsilon", "repeats", "constant", "gap", "local",
             "measured_local", "measured_end")  # fmt: skip
     return {name: row[name] for name in kept if name in row} | {
         "iterations": int(row["iteration"][-1]),

@@ -25,7 +25,7 @@ from pgmest.workloads import Projectable
 PAPERS, OURS = "Algorithm 2, the paper's K", "Algorithm 2, our K"
 AUTHORS = "Algorithm 1, the authors' line search"
 SMALLEST = "Algorithm 2, K / 1000"
-SMALLER = {PAPERS: 1.0, "Algorithm 2, K / 10": 10.0, "Algorithm 2, K / 100": 100.0, SMALLEST: 1000.0}
+SMALLER = {PAPERS: 1.0, "Algorithm 2, K / 100": 100.0, SMALLEST: 1000.0}
 """By what the paper's K is divided."""
 
 METHODS = {
@@ -35,8 +35,6 @@ METHODS = {
     "Algorithm 1, line search": "l2",
     "L-BFGS on potentials": "l2",
     "accelerated": "l2",
-    "Algorithm 1, decreasing steps": "l1",
-    "Algorithm 1 on L1, line search": "l1",
     "smoothing": "l1",
 }
 """A solver and its loss."""
@@ -54,7 +52,6 @@ class Path:
     iterations: int
     epsilon: float = 1.0
     repeats: int = 1
-    split: hdmm.Split = "equal"
     dataset: str = "adult"
 
     @property
@@ -63,16 +60,16 @@ class Path:
         method = self.method.lower().replace(" ", "_").replace(",", "").replace("'", "")
         method = method.replace("/", "over")
         table = "" if self.dataset == "adult" else f"{self.dataset}-"
-        return f"{table}{method}-{self.epsilon:g}-{self.repeats}-{self.seed}-{self.iterations}-{self.split}"
+        return f"{table}{method}-{self.epsilon:g}-{self.repeats}-{self.seed}-{self.iterations}-equal"
 
     def row(self) -> dict[str, Any]:
         """Run it."""
         known = problem(self.dataset)
-        measurements = repeated(known, self.epsilon, self.seed, self.repeats, self.split)
+        measurements = repeated(known, self.epsilon, self.seed, self.repeats)
         notes = Notes(known, measurements)
         of = measurements, known.domain, float(known.data.records)
         same = {"method": self.method, "loss": METHODS[self.method], "seed": self.seed, "epsilon": self.epsilon}
-        same |= {"repeats": self.repeats, "split": self.split, "dataset": self.dataset}
+        same |= {"repeats": self.repeats, "dataset": self.dataset}
         if self.method in (*SMALLER, OURS):
             k = L2Loss(of[0], known.domain).lipschitz * of[2] ** 2
             if self.method != OURS:
@@ -100,24 +97,16 @@ class Path:
 
     def solver(self) -> Any:
         """The solver of pgmest, for what is not one of the authors'."""
-        return {
-            "Algorithm 1, line search": MirrorDescent,
-            "L-BFGS on potentials": lambda: "lbfgs",
-            "accelerated": lambda: "accelerated",
-            "Algorithm 1, decreasing steps": lambda: MirrorDescent(rule="decreasing"),
-            "Algorithm 1 on L1, line search": MirrorDescent,
-            "smoothing": lambda: "smoothing",
-        }[self.method]()
+        named = {"L-BFGS on potentials": "lbfgs", "Algorithm 1, line search": MirrorDescent()}
+        return named.get(self.method, self.method)
 
 
-def repeated(
-    known: Problem, epsilon: float, seed: int, repeats: int, split: hdmm.Split = "equal"
-) -> list[pg.LinearMeasurement]:
+def repeated(known: Problem, epsilon: float, seed: int, repeats: int) -> list[pg.LinearMeasurement]:
     """HDMM's measurements, all of them `repeats` times with the budget split over these."""
     return [
         measurement
         for again in range(repeats)
-        for measurement in hdmm.measure(known, epsilon / repeats, seed + 1000 * again, split)
+        for measurement in hdmm.measure(known, epsilon / repeats, seed + 1000 * again)
     ]
 
 

@@ -2,15 +2,13 @@
 
 For such a workload its choice (OPT_+) is a product strategy on each triple: on a numeric attribute the p-identity
 matrix optimized for prefixes, on others the identity, every column of l1 norm one. The authors' published script splits
-the budget equally over the triples, and so do the figures here. With `split="best"` the expected total squared error is
-least: in proportion to the cube root of each triple's own (McKenna et al. 2018).
+the budget equally over the triples, and so do the figures here.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -22,8 +20,6 @@ from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.strategies.least_squares import LeastSquaresModel
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
-
-Split = Literal["best", "equal"]
 
 
 @functools.cache
@@ -44,32 +40,12 @@ def query(problem: Problem, clique: Clique) -> Kron:
     return Kron({name: identity(problem.domain[name]) if one is None else as_matrix_query(one) for name, one in pairs})
 
 
-def shares(problem: Problem, split: Split = "equal") -> np.ndarray:
-    """The share of the budget of each triple."""
-    if split == "equal":
-        return np.full(len(problem.workload), 1.0 / len(problem.workload))
-    roots = np.cbrt([_expected_error(problem, item.clique) for item in problem.workload])
-    return roots / roots.sum()
-
-
-def _expected_error(problem: Problem, clique: Clique) -> float:
-    """tr[(A^T A)^-1 W^T W], a product over the attributes: the squared error of a triple's queries at noise of one."""
-    error = 1.0
-    for name, matrix in zip(clique, matrices(problem, clique), strict=True):
-        if matrix is None:
-            error *= problem.domain[name]
-        else:
-            error *= float(np.sum((prefix(problem.domain[name]).matrix() @ np.linalg.pinv(matrix)) ** 2))
-    return float(error)
-
-
-def measure(problem: Problem, epsilon: float, seed: int, split: Split = "equal") -> list[LinearMeasurement]:
-    """The noisy answers, those of a triple with Laplace noise of scale 2 / (share * epsilon)."""
-    generator = np.random.default_rng(seed)
+def measure(problem: Problem, epsilon: float, seed: int) -> list[LinearMeasurement]:
+    """The noisy answers, those of a triple with Laplace noise of scale 2 / epsilon for its equal share."""
+    generator, scale = np.random.default_rng(seed), 2.0 * len(problem.workload) / epsilon
     found = []
-    for item, share in zip(problem.workload, shares(problem, split), strict=True):
-        clique, scale = item.clique, 2.0 / (share * epsilon)
-        asked = query(problem, clique)
+    for item in problem.workload:
+        clique, asked = item.clique, query(problem, item.clique)
         exact = asked.answer(problem.data.project(clique), clique)
         values = exact + generator.laplace(0.0, scale, exact.shape)
         found.append(LinearMeasurement(values, clique, scale * 2**0.5, query=asked, noise="laplace"))
@@ -123,6 +99,6 @@ def global_least_squares(problem: Problem, measurements: Sequence[LinearMeasurem
         for clique in cliques
         for name, matrix in zip(clique, matrices(problem, clique), strict=True)
     }
-    equal = dict(zip(cliques, shares(problem, "equal").tolist(), strict=True))  # what counts is each one's noise
+    equal = dict.fromkeys(cliques, 1.0 / len(cliques))  # what counts is each one's noise
     strategy = SharedStrategy(attributes, tuple(demands_of(domain, problem.workload)), equal)
     return LeastSquaresModel((least_squares_parts(domain, strategy, measurements),))
