@@ -241,7 +241,7 @@ def table_candidate(
     """
     levels = range(len(histograms)) if earlier is None else [earlier[0]]
     cells = [kinds_of_cells(sides, total) for sides in histograms]
-    chances = [MEAN_ABSOLUTE * float(number @ sampling_spread(means)) for number, means in cells]
+    chances = [sampling_error(*kinds) for kinds in cells]
     systematic = SystematicDependence.of(
         dependence.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1]), finest, coarse_level
     )
@@ -364,6 +364,11 @@ def memberships(labels: np.ndarray) -> np.ndarray:
     member = np.zeros((len(labels), int(labels.max()) + 1))
     member[np.arange(len(labels)), labels] = 1.0
     return member
+
+
+def sampling_error(cells: np.ndarray, means: np.ndarray) -> float:
+    """Return the l1 sampling error of a table, given the number and mean of the cells of each kind."""
+    return MEAN_ABSOLUTE * float(cells @ sampling_spread(means))
 
 
 def kinds_of_cells(sides: Sequence[tuple[np.ndarray, np.ndarray]], total: float) -> tuple[np.ndarray, np.ndarray]:

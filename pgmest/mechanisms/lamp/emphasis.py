@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest.measurements.measured_tables import MEAN_ABSOLUTE
 from pgmest.mechanisms.emphasis import EMPHASIS_SHARE, STRONG
 from pgmest.mechanisms.lamp.allocation import water_filling
 from pgmest.mechanisms.lamp.candidates import CandidateMarginal
-from pgmest.mechanisms.lamp.dependence import Dependence, sampling_spread
+from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.workload_demand import MOST_WAYS, WorkloadDemand
 from pgmest.tables.domain import Clique, Domain
 
@@ -100,26 +99,11 @@ def remaining_dependence(rounds: Rounds) -> dict[Clique, float]:
 
 
 def _strong_dependence(rounds: Rounds, clique: Clique) -> Dependence:
-    """Return a strong dependence of a pair or triple, with the sampling error of its estimated counts."""
-    smallest = min(map(rounds.curator.domain.__getitem__, clique))
-    return strong_dependence(smallest, rounds.evidence.total, *rounds._sampling_errors(clique))
+    """Return a strong dependence of a pair or triple, with the sampling error of its estimated counts.
 
-
-def strong_dependence(size: int, records: float, coarse: float, whole: float) -> Dependence:
-    """Return a strong dependence of a table.
-
-    Args:
-        size: The smallest number of values of an attribute, which limits the dependence.
-        records: The number of records.
-        coarse, whole: The sampling error (l1, in counts) over coarse groups and over codes.
+    The smallest number of values of an attribute limits the dependence.
     """
-    systematic = 2 * records * min(STRONG, 1 - 1 / size)
+    smallest = min(map(rounds.curator.domain.__getitem__, clique))
+    systematic = 2 * rounds.evidence.total * min(STRONG, 1 - 1 / smallest)
+    coarse, whole = rounds._sampling_errors(clique)
     return Dependence(math.hypot(VISIBLE * systematic, coarse), math.hypot(systematic, whole), chance=whole)
-
-
-def sampling_error(sides: Sequence[tuple[np.ndarray, np.ndarray]], records: float) -> float:
-    """Return the l1 sampling error of a table of independent attributes, given their `magnitude_histogram`."""
-    cells, means = sides[0]
-    for number, other in sides[1:]:
-        cells, means = np.outer(cells, number).ravel(), np.outer(means, other).ravel() / records
-    return MEAN_ABSOLUTE * float(cells @ sampling_spread(means))

@@ -17,15 +17,16 @@ from pgmest.mechanisms.lamp.candidates import (
     CELLS,
     CandidateMarginal,
     NoiseModel,
+    kinds_of_cells,
     magnitude_histogram,
     one_way_candidate,
     range_candidate,
+    sampling_error,
     table_candidate,
     total_candidate,
     unscored_candidate,
 )
 from pgmest.mechanisms.lamp.dependence import Dependence
-from pgmest.mechanisms.lamp.emphasis import sampling_error
 from pgmest.mechanisms.lamp.evidence import Evidence, evidence_of, total_of
 from pgmest.mechanisms.lamp.grouped_model import tree_beside
 from pgmest.mechanisms.lamp.groups import branches, nested_groups, ranges_of_branches
@@ -272,7 +273,7 @@ class Rounds(ScoredRounds):
         """Return the sampling error (l1, in counts) of a table over coarse groups and over codes."""
         last = max(len(self.levels[name]) for name in clique) - 1
         coarse, whole = (
-            sampling_error([self._histogram(name, level) for name in clique], self.evidence.total)
+            sampling_error(*kinds_of_cells([self._histogram(name, level) for name in clique], self.evidence.total))
             for level in (min(COARSE_LEVEL, last), last)
         )
         return coarse, whole
