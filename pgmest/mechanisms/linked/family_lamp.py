@@ -49,6 +49,10 @@ class FamilyLAMP(LAMP):
     rules: FamilyRules = field(kw_only=True)
     neighbors: Neighbors = field(default_factory=AddRemove)
 
+    @property
+    def title(self) -> str:
+        return "LinkedLAMP"
+
     def sees(self, domain: Domain) -> Clique:
         return domain.attributes
 

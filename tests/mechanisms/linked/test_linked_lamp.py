@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +17,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.linked import LinkedDataset, LinkedTable
 from pgmest.data.linked_rules import AtLeast, AtMost, Exactly, Impossible, Older, Rule
 from pgmest.errors import ArgumentError, DataError, LedgerError
+from pgmest.mechanisms import run_arguments
 from pgmest.mechanisms.linked import LinkedLAMP
 from pgmest.mechanisms.linked.assembly import counts_from_averages
 from pgmest.mechanisms.linked.family_lamp import FamilyLAMP
@@ -199,6 +202,19 @@ def test_a_run_is_resumed_without_paying_again_and_ends_at_its_limit(tmp_path: P
     early = mechanism.fit(linked, seed=3, progress=stop)
     assert early.interrupted
     assert early.sample().sizes("persons").max() <= 4
+
+
+def test_progress_has_the_name_that_statements_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    titles = []
+
+    @contextlib.contextmanager
+    def bar(title: str) -> Iterator[None]:
+        titles.append(title)
+        yield
+
+    monkeypatch.setattr(run_arguments, "budget_bar", bar)
+    LinkedLAMP(epsilon=1.0, backend="simulation").fit(households(SIZES, {"r": 3}, {"a": 5}, 4), seed=0)
+    assert set(titles) == {"LinkedLAMP"}
 
 
 def test_a_ledger_of_rows_refuses_runs_that_protect_households(tmp_path: Path) -> None:
