@@ -155,10 +155,10 @@ def following_in(join: Join, side: Side, above: Side) -> Iterator[tuple[str, str
 
 
 def _extremes(shape: tuple[int, ...], cells: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the greatest value in each cell of a table; infinite in cells without one."""
+    """Return the least and the greatest value in each cell of a table, gaps aside; infinite in cells without one."""
     least, most = np.full(shape, np.inf), np.full(shape, -np.inf)
-    np.minimum.at(least, cells, values)
-    np.maximum.at(most, cells, values)
+    np.fmin.at(least, cells, values)
+    np.fmax.at(most, cells, values)
     return least, most
 
 

@@ -108,3 +108,15 @@ def test_columns_that_follow_from_the_rows_below_are_noticed(column, what):
     assert f"{column} of homes IS {what}: SYNTHETIC TABLES WILL NOT AGREE." in text
     assert "rooms of homes IS" not in text
     LinkedSchema.parse(text)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_greatest_and_the_least_are_of_rows_that_have_a_number():
+    tables = workers()
+    of_one = tables["people"].groupby("hid")["wage"].transform("size") == 1
+    tables["people"].loc[~of_one & (tables["people"].index % 7 == 0), "wage"] = np.nan
+    by = tables["people"].groupby("hid")["wage"]
+    tables["homes"]["top"], tables["homes"]["low"] = by.max(), by.min()
+    text = draft({"homes": tables["homes"].dropna(), "people": tables["people"]})
+    assert "top of homes IS THE GREATEST wage" in text
+    assert "low of homes IS THE LEAST wage" in text
