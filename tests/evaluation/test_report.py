@@ -11,6 +11,7 @@ from pgmest.errors import ArgumentError, DomainError, FileFormatError, OptionalD
 from pgmest.evaluation import report
 from pgmest.evaluation.reports.comparison import sampling_error
 from pgmest.evaluation.reports.margins import count_errors
+from pgmest.evaluation.reports.page import PAGE_STYLE
 from pgmest.plots import draw_marginals
 from pgmest.simulation import simulate_measurements
 
@@ -75,6 +76,12 @@ def test_measured_and_modeled_tables_are_told_apart(tmp_path):
     records = read(report(REAL, MODEL.sample(seed=0), out=tmp_path / "s.html"))
     assert "modeled" not in records.text
     assert "A dot marks" not in records.text
+
+
+def test_facts_fit_the_width_of_a_phone():
+    phone = PAGE_STYLE.partition("@media (max-width")[2].partition("@media print")[0]
+    assert "table.facts th { border: 0; vertical-align: top; white-space: nowrap; }" in PAGE_STYLE
+    assert "table.facts th { white-space: normal; }" in phone
 
 
 def test_long_names_are_short_and_explained_once(tmp_path):

@@ -27,7 +27,7 @@ img { max-width: 100%; }
 pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; }
 .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
 @media (max-width: 36rem) { table.facts th, table.facts td { display: block; }
-  table.facts td { padding-bottom: .5rem; }
+  table.facts th { white-space: normal; } table.facts td { padding-bottom: .5rem; }
   .picture { overflow-x: auto; } .picture img { max-width: max(100%, 55rem); }
   .wide table { font-size: .85rem; } td, th { padding-right: .5rem; }
   td:last-child, th:last-child { padding-right: 0; } }
