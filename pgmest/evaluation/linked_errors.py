@@ -56,15 +56,17 @@ class LinkedErrors:
         return float(np.mean(found)) if found else float("nan")
 
     def worst(self, count: int) -> list[tuple[float, str, str, str]]:
-        """Return the largest errors: the error, the table, the class, and what is compared."""
-        every = [
-            (error, table, kind, name)
-            for table, kinds in self.errors.items()
-            for kind, found in kinds.items()
-            if kind != "within_alike"
-            for name, error in found.items()
-        ]
-        return sorted(every, key=lambda one: -one[0])[:count]
+        """Return the largest errors: the error, the table, the class, and what is compared.
+
+        Tables of one row and another are listed once: a x b of another is that of b x a, transposed.
+        """
+        every: dict[object, tuple[float, str, str, str]] = {}
+        for table, kinds in self.errors.items():
+            for kind, name, error in ((kind, *item) for kind, found in kinds.items() for item in found.items()):
+                compared = frozenset(name.removesuffix(" of another").split(" x "))
+                if kind != "within_alike":
+                    every.setdefault((round(error, 9), table, kind, compared), (error, table, kind, name))
+        return sorted(every.values(), key=lambda one: -one[0])[:count]
 
     def to_json(self) -> dict[str, object]:
         """Return the errors as values of JSON."""

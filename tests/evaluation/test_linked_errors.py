@@ -119,6 +119,22 @@ def test_the_same_tables_have_no_errors_and_a_report_names_the_worst():
     assert np.isnan(errors.mean("households", "size"))
 
 
+def test_the_worst_lists_a_table_of_one_row_and_another_once():
+    rng = np.random.default_rng(0)
+    homes = [(i % 3, i % 2) for i in range(40)]
+    true, made = (
+        survey(homes, [tuple(row) for row in rng.integers(0, 2, (80, 2))], sorted(i % 40 for i in range(80)))
+        for _ in range(2)
+    )
+    errors = linked_errors(true, made)
+    pairs = errors.errors["persons"]["within"]
+    assert {"age x job of another", "job x age of another"} <= set(pairs)
+    listed = [name for *_, kind, name in errors.worst(100) if kind == "within"]
+    assert "age x job of another" in listed
+    assert "job x age of another" not in listed
+    assert len(errors.worst(100)) > len(listed) >= 3
+
+
 def test_three_levels_are_compared_with_all_tables_above():
     none = Dataset.from_codes(np.zeros((2, 1), int), {"a": 2})
     root = Dataset.from_codes(np.array([[0], [1]]), {"a": 2})
