@@ -50,6 +50,7 @@ class Unit:
         Raises:
             SchemaError: it is no unit, or its column is described among the columns.
         """
+        node.mapping("the column of persons and their most rows, such as {column: person_id, at_most: 8}")
         fields = node.fields(("column", "at_most"), ("column", "at_most"))
         name, at_most = fields["column"].text(), fields["at_most"].integer(1)
         if name in columns:

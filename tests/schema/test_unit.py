@@ -166,6 +166,8 @@ def test_the_column_of_persons_is_no_attribute():
     [
         ({"column": "x", "at_most": 2}, "must not be among the columns"),
         ({"column": "id"}, "needs 'at_most:'"),
+        ("id", "must be the column of persons and their most rows, such as {column: person_id, at_most: 8}, not 'id'"),
+        (["id", 2], "such as {column: person_id, at_most: 8}"),
         ({"column": "id", "at_most": 0}, "whole number of at least 1"),
         ({"column": 3, "at_most": 1}, "must be text"),
         ({"column": "id", "most": 1, "at_most": 1}, "unknown key 'most'"),
