@@ -338,8 +338,8 @@ class BudgetExceeded(PgmestError):
     @classmethod
     def of(cls, label: str, cost: object, remaining: object, budget: object) -> BudgetExceeded:
         return cls(
-            f"{label} would cost {cost}, but only {remaining} of {budget} is left. Nothing was spent. Ask for less, "
-            "use spend=curator.remaining, or start with a larger budget."
+            f"{label} would cost {cost}, but only {remaining} of {budget} is left. Nothing was spent. Ask for less "
+            "(spend=curator.remaining within a mechanism), or start with a larger budget."
         )
 
 

@@ -370,7 +370,8 @@ class DatasetLedger(OneProcess):
         *over, over_delta = exceed(wanted, left)
         run = f"{label}, a run on {self.path}"
         if any(over):
-            raise BudgetExceeded.of(run, self.budget.above(wanted[:-1]), self.remaining, self.budget)
+            cost, left_over = self.budget.above(wanted[:-1]), in_terms(self.remaining, DEFAULT_DELTA, down=True)
+            raise BudgetExceeded.of(run, in_terms(cost, DEFAULT_DELTA), left_over, in_terms(self.budget, DEFAULT_DELTA))
         if over_delta:
             raise BudgetExceeded.of(
                 run,

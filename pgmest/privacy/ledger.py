@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmest._base.html import html_text
+from pgmest._base.stages import in_command
 from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest.privacy.budgets import (
     GDP,
@@ -236,7 +237,8 @@ class Statement:
     def __str__(self) -> str:
         if len(self) <= MOST_LISTED:
             return self.details()
-        more = f"  the ledger's details() list each of the {len(self):,} requests"
+        way = "--all prints" if in_command() else "the ledger's details() list"
+        more = f"  {way} each of the {len(self):,} requests"
         return "\n".join([*self._heading(), *aligned(SUMMARY_COLUMNS, self.summary()), more])
 
     @property

@@ -118,6 +118,16 @@ def test_a_draft_must_be_edited_before_it_is_used(folder, tmp_path, capsys):
     assert "NOT private" in capsys.readouterr().err
 
 
+def test_a_summary_of_the_ledger_names_the_option_that_prints_all(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pgmest.privacy.ledger.MOST_LISTED", 1)
+    run = ["synthesize", *paths(folder), "--mechanism", "independent", "--rho", "0.5", "--rows", "10", "--out"]
+    for options, told in (([], True), (["--all"], False)):
+        assert main([*run, str(tmp_path / f"{told}.csv"), *options]) == 0
+        out = capsys.readouterr().out
+        assert ("--all prints each of the " in out) is told
+        assert "details()" not in out
+
+
 def test_info_shows_a_schema(folder, capsys):
     assert main(["info", str(folder / "people.yaml")]) == 0
     text = capsys.readouterr().out
@@ -455,9 +465,9 @@ def test_runs_on_the_same_table_charge_one_ledger(folder, tmp_path, capsys):
     run += ["--overwrite", "--ledger", ledger, "--spent", str(tmp_path / "spent.json"), "--out"]
     assert main([*run, str(tmp_path / "one.csv")]) == 0
     assert json.loads((tmp_path / "spent.json").read_text())["budget"] == {"type": "Rho", "rho": 0.5}
-    assert "would cost Rho(0.5), but only Rho(0.1) of Rho(0.6) is left" in failure(
-        [*run, str(tmp_path / "two.csv")], capsys, code=4
-    )
+    message = failure([*run, str(tmp_path / "two.csv")], capsys, code=4)
+    assert [part.partition(")")[0] for part in message.split("(rho ")[1:]] == ["0.5", "0.1", "0.6"]
+    assert "would cost epsilon " in message
     assert not (tmp_path / "two.csv").exists()
     assert main(["ledger", "show", ledger, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
