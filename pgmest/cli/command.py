@@ -16,6 +16,9 @@ from pgmest._base.printable import printable
 MOST_COLUMNS, COLUMNS_OF_NAMES = 110, 26
 """The columns that a help takes at most, and those of the names of options."""
 
+NAMED = "more options, described by --help-all"
+"""The title under which a help lists options by name."""
+
 EXAMPLES = """\
 from a raw table to a synthetic one:
   pgmest schema people.csv --out people.yaml         (then edit people.yaml as its comments say)
@@ -58,13 +61,21 @@ class Add:
     def to(self, title: str) -> Callable[..., Any]:
         """Return the function that adds options to a group."""
         if title not in self.groups:
-            self.groups[title] = self.parser.add_argument_group(title), []
+            if self.everything or not self.groups:
+                group = self.parser.add_argument_group(title if self.everything else NAMED)
+            else:
+                group, _ = next(iter(self.groups.values()))
+            self.groups[title] = group, []
         group, listed = self.groups[title]
 
         def add(*names: str, **facts: Any) -> None:
             listed.append(names[-1])
             if not self.everything:
-                group.description, facts["help"] = textwrap.fill(", ".join(listed), MOST_COLUMNS), argparse.SUPPRESS
+                lines = (f"{title}: {', '.join(options)}" for title, (_, options) in self.groups.items())
+                group.description = "\n".join(
+                    textwrap.fill(line, MOST_COLUMNS, subsequent_indent="  ") for line in lines
+                )
+                facts["help"] = argparse.SUPPRESS
             group.add_argument(*names, **facts)
 
         return add

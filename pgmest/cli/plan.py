@@ -22,7 +22,7 @@ examples:
   pgmest plan people.yaml --records-expected 6000 --epsilon 1 --mechanism mst --json
 
 No private table is read, so the plan costs no privacy and may be published. The number of records is private, too:
-give a public guess.
+give a public guess. Lines with "!" name problems to consider before any budget is spent.
 
 The plan is a rehearsal: the mechanism runs on made-up records, whose values are as uneven and whose columns depend as
 those of typical tables of surveys, health and credit records. It has the error of each column and of each pair of
@@ -33,8 +33,6 @@ of the real records. A rehearsal takes as long as a run; --quick rehearses once,
 
 For a schema of linked tables, --records-expected is the number of rows of the root, such as households. The plan is a
 rehearsal on made-up tables, with the errors to expect of sizes, of each table, and of what binds rows to one another.
-
-Lines with "!" name problems to consider before any budget is spent.
 {MECHANISM_HELP}"""
 
 

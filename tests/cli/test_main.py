@@ -392,7 +392,7 @@ def test_errors_have_exit_codes_and_are_json_too(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["repeated"] is again
 
 
-MOST_LINES = 60
+MOST_LINES = 50
 """A screen: what the help of a command takes at most."""
 
 
