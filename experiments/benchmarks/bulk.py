@@ -17,7 +17,7 @@ from experiments import problems
 from experiments.benchmarks.timing import alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
-from pgmest.inference.exact.kernel_loading import load_kernels
+from pgmest.inference.exact.kernel_loading import load_contraction_kernels
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.models.exact import Model
 
@@ -61,7 +61,7 @@ def measure(name: str, function: str | None, seconds: float) -> dict[str, Any]:
     problem = case.make()
     potentials = problem.potentials()
     cliques = list(itertools.combinations(problem.domain, case.size))
-    load_kernels()
+    load_contraction_kernels(together=True)
     plan_seconds, plan = timed(lambda: PropagationPlan.of(potentials.layout))
     first_seconds, tables = timed(lambda: Model(potentials, TOTAL, plan=plan).project_many(cliques))
     kept = Model(potentials, TOTAL, plan=plan)

@@ -13,11 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgmest.inference.exact.kernel_loading import (
-    load_contraction_kernels,
-    load_kernels,
-    load_max_contraction_kernels,
-)
+from pgmest.inference.exact.kernel_loading import load_contraction_kernels, load_max_contraction_kernels
 
 BURST_SECONDS = 0.1
 MOST_ROUNDS = 200
@@ -25,7 +21,6 @@ MOST_ROUNDS = 200
 
 def load_all_kernels() -> None:
     """What each process loads once, however many problems it has, and an installation compiles once."""
-    load_kernels()
     load_contraction_kernels(together=True)
     load_max_contraction_kernels()
 

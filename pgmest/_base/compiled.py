@@ -36,7 +36,6 @@ CALLED = (
     "_base/team_kernels.py",
     "inference/exact/contraction_matrices.py",
     "inference/exact/contraction_products.py",
-    "inference/exact/node_row_kernels.py",
     "mechanisms/linked/pairing.py",
     "mechanisms/linked/pair_kernels.py",
     "mechanisms/linked/rule_kernels.py",

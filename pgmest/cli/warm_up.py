@@ -39,8 +39,6 @@ noisy = [pg.LinearMeasurement([[4.0, 3, 2], [1, 5, 6]], ("a", "b"), 1.0)]
 model = pg.estimate(noisy, domain)
 """
 USES = {
-    "belief propagation": "from pgmest.inference.exact import kernel_loading\n"
-    + "kernel_loading.load_kernels()\nkernel_loading.load_wide_kernels()",
     "linked tables": "import numpy as np\nimport pandas as pd\nimport pgmest as pg\n"
     + "whole = {'type': 'integer', 'min': 0, 'max': 3}\n"
     + "homes, people = ({'columns': {'n': whole}, 'key': 'id'} for _ in 'hp')\n"
@@ -109,7 +107,7 @@ USES = {
 
 GROUPS = (
     ("contraction",),
-    ("belief propagation", "error bars", "questions"),
+    ("error bars", "questions"),
     ("LAMP", "records", "junction trees"),
 )
 """Uses that one process runs one after the other, since their kernels have functions in common. Each of the others is a

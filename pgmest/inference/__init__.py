@@ -1,1 +1,1 @@
-"""Marginals of a log-linear model: propagation plans, the kernels that run them, and the oracles built on both."""
+"""Marginals of a log-linear model: junction trees, the kernels of their messages, and the oracles built on both."""

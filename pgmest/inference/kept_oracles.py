@@ -29,8 +29,12 @@ class _KeptOracle:
     def __init__(self, layout: Layout):
         self.oracle = ExactOracle(PropagationPlan.of(layout))
         self.output = np.empty(layout.cells)
-        self.cells: int = self.oracle.plan.arena_cells + layout.cells
         self._unshared = sys.getrefcount(self.output)  # the count without a caller differs between Python versions
+
+    @property
+    def cells(self) -> int:
+        """The cells that the oracle and its output hold."""
+        return self.oracle.cells + self.output.size
 
     def run(self, theta: np.ndarray, total: float) -> tuple[np.ndarray, float]:
         """Run the oracle into an unshared output array. The marginals returned must be views of this array."""
@@ -49,8 +53,8 @@ _lock = threading.Lock()
 def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
     """Return the exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
 
-    This is the MARGINAL-ORACLE of PGM. Propagation plans are cached, so that a second call on the same domain and
-    cliques does not plan again.
+    This is the MARGINAL-ORACLE of PGM. Oracles are cached, so that a second call on the same domain and cliques does
+    not plan again.
 
     Args:
         potentials: theta, in logs; -inf marks impossible cells.

@@ -56,7 +56,7 @@ class Model(Distribution):
         report: how the estimate was found and how good it is.
         total_stddev: the standard error of `total`; None if the total is known, or its error unknown.
         measurements: the measurements from which the model was estimated.
-        plan: the propagation plan of the potentials' cliques, if one exists already.
+        plan: the potentials' cliques and their junction tree, if it exists already.
         refit: the recipe that estimates again from other answers; `estimate` gives it, and error bars need it.
         selections: the marginals that a mechanism paid to compare with its models and did not choose; intervals use
             them.

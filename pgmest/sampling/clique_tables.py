@@ -12,7 +12,6 @@ import numpy as np
 from pgmest.errors import ImpossibleModelError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.sampling.facts import Facts
 from pgmest.tables.domain import Clique, Domain
 
@@ -187,7 +186,6 @@ def project(domain: Domain, clique: Clique, cells: np.ndarray, attributes: Cliqu
 
 def sampling_kernels() -> ModuleType:
     """Return the compiled kernels, which are imported when first needed."""
-    load_kernels()  # prints a notice if compilation takes time
     from pgmest.sampling import kernels as sampling_kernels
 
     return sampling_kernels

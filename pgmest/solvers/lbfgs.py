@@ -26,10 +26,10 @@ class QuasiNewtonState(State):
 class LBFGS(Solver[QuasiNewtonState]):
     r"""Limited-memory BFGS on $\theta \mapsto f(p_\theta)$, with $\nabla_\theta f = Cov_\theta \nabla f(p_\theta)$.
 
-    The oracle applies the covariance by a backward sweep on the same plan, so an iteration takes two sweeps. The
-    objective is not convex in $\theta$, but every stationary point is optimal. The method needs no Lipschitz constant
-    and has no convergence rate. It is very slow if the optimum lies at the boundary, because then potentials must go to
-    minus infinity. Choose it for smooth user-defined losses on small problems.
+    The oracle applies the covariance by a sweep over the messages of the last run, so an iteration takes two sweeps.
+    The objective is not convex in $\theta$, but every stationary point is optimal. The method needs no Lipschitz
+    constant and has no convergence rate. It is very slow if the optimum lies at the boundary, because then potentials
+    must go to minus infinity. Choose it for smooth user-defined losses on small problems.
 
     Attributes:
         memory: the largest number of pairs of the approximate inverse Hessian.

@@ -74,7 +74,7 @@ class Refit:
 
     Attributes:
         objective: the loss, solver and stopping rule, without the callback.
-        plan: the propagation plan of the oracle.
+        plan: the measured cliques of the oracle and their junction tree.
         collapse: the map between measured cliques and those of the plan, if functional dependencies were collapsed.
         base: the base potentials of the problem, flat.
     """

@@ -37,10 +37,3 @@ def test_the_exponential_is_the_same_wherever_in_a_row():
     """One cell alone, and as part of vectors of all widths."""
     points = np.random.default_rng(0).uniform(-90, 10, 2 * WIDTHS[0] - 1)
     assert exp(points).tolist() == [exp([x])[0] for x in points]
-
-
-def test_the_logarithm():
-    points = np.concatenate([np.linspace(1, 100, 1001), 1 + np.logspace(-16, 0, 200), np.logspace(0, 300, 301)])
-    found = np.array([elementary_kernels.log(x) for x in points])
-    assert np.allclose(found, np.log(points), rtol=5e-16, atol=0)
-    assert elementary_kernels.log(1.0) == 0.0

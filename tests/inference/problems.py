@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact import kernel_sweeps, plan_nodes, propagation_plan
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
@@ -62,7 +58,7 @@ class Problem:
         return bool(self.joint.any())
 
     def plan(self) -> PropagationPlan:
-        """Compiled on a tree found without a long search."""
+        """On a tree found without a long search."""
         tree = JunctionTree.from_cliques(self.layout.domain, self.layout.cliques, effort="low")
         return PropagationPlan.of(self.layout, tree)
 
@@ -89,32 +85,3 @@ def problems(
     cliques = draw(st.lists(clique, max_size=6))
     magnitude, share = draw(st.sampled_from(magnitudes)), draw(st.sampled_from(zeros))
     return Problem(sizes, tuple(cliques), magnitude, share, draw(st.integers(0, 1000)))
-
-
-def limits() -> st.SearchStrategy[dict[str, int]]:
-    """Thresholds under which tiny tables are streamed, cut into short rows or shared between threads."""
-    return st.fixed_dictionaries(
-        {
-            "STREAM_CELLS": st.sampled_from([1, 1 << 19]),
-            "STREAM_RATIO": st.sampled_from([0, 1, 8]),
-            "ROW_CELLS": st.sampled_from([1, 6, 8192]),
-            "VECTOR_CELLS": st.sampled_from([1, 4, 32]),
-            "THREADED_CELLS": st.sampled_from([1, 8, 1 << 17]),
-        }
-    )
-
-
-HOLDERS = {"THREADED_CELLS": kernel_sweeps, "VECTOR_CELLS": plan_nodes}
-"""The modules of thresholds that are not in `propagation_plan`."""
-
-
-@contextlib.contextmanager
-def limited(limits: dict[str, int]) -> Iterator[None]:
-    """Within this context the thresholds have other values."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in limits.items():
-            patch.setattr(HOLDERS.get(name, propagation_plan), name, value)
-        yield
-
-
-EVERYTHING_SMALL = {"STREAM_CELLS": 1, "STREAM_RATIO": 0, "ROW_CELLS": 1, "VECTOR_CELLS": 1, "THREADED_CELLS": 1}

@@ -1,1 +1,1 @@
-"""Belief propagation on a junction tree: the propagation plan, its kernels, and the oracle built on both."""
+"""Belief propagation on a junction tree: the steps of a contraction, their kernels, and the oracle built on both."""

@@ -1,7 +1,8 @@
 """MARGINAL-ORACLE: the marginals of the log-linear model with given potentials (PGM section 3.2).
 
-`ExactOracle` runs belief propagation on a compiled plan (propagation_plan.py). The tests compare it with the algorithm
-in plain NumPy (inference/reference.py) and with the full joint table.
+`ExactOracle` runs belief propagation by contraction, in compiled kernels (contracted_sweeps.py). Where linear numbers
+underflow, and for what needs the messages, its kernels use logarithms (tree_messages.py). The tests compare it with the
+algorithm in plain NumPy (inference/reference.py) and with the full joint table.
 """
 
 from __future__ import annotations
@@ -14,18 +15,12 @@ import numpy as np
 
 from pgmest._base.threads import get_threads
 from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
-from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
-from pgmest.inference.exact.kernel_loading import load_covariance_kernels
-from pgmest.inference.exact.kernel_sweeps import KernelSweeps
 from pgmest.inference.exact.propagation_plan import PropagationPlan
+from pgmest.inference.exact.tree_messages import TreeMessages
 from pgmest.inference.outputs import checked_output
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
-
-LARGEST_CONTRACTED = 1 << 22
-"""The most cells of a measured clique of models whose runs use contraction. A larger clique is better left to the
-kernels, which divide its table between threads."""
 
 ROUNDING = 1e-13
 """The largest difference of max-marginals that counts as rounding, for each clique, if the largest potential is 1."""
@@ -50,17 +45,14 @@ class MarginalOracle(Protocol):
 
 
 class ExactOracle:
-    """Belief propagation on a plan, with a workspace that is allocated once.
+    """Belief propagation on a junction tree, with a workspace that is allocated once.
 
     Only one thread may call an oracle at a time. The oracle uses `threads` threads itself (default: `get_threads()`).
 
     Attributes:
-        plan: the propagation plan.
+        plan: the measured cliques and their junction tree.
         calls: the number of sweeps (up and down, or max) so far.
     """
-
-    contracts = True
-    """True if runs may use contraction, which leaves no messages in the workspace."""
 
     def __init__(self, plan: PropagationPlan, threads: int | None = None):
         self.plan = plan
@@ -69,18 +61,14 @@ class ExactOracle:
         if self.threads < 1:
             raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
         self.calls: int = 0
-        self._contracts = self.contracts and max(np.diff(self.layout.offsets), default=0) <= LARGEST_CONTRACTED
-        self._settled = True  # whether the workspace of the kernels holds the messages of the last run
         self._theta = self._mu = np.empty(0)  # of the last run
+        self._contracts = True
+        self._settled = False  # whether the messages are those of the last run
 
     @cached_property
     def contracted(self) -> ContractedSweeps:
-        """The sweeps by contraction, which answer all questions about maxima, and runs where they can."""
+        """The sweeps by contraction, which run all potentials but those whose products underflow."""
         return ContractedSweeps.of(self.layout, self.plan.tree, self.threads)
-
-    @cached_property
-    def _sweeps(self) -> KernelSweeps:
-        return KernelSweeps(self.plan, self.threads)
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the marginals on the cliques of the plan, scaled to `total`, and the log-partition function.
@@ -96,29 +84,34 @@ class ExactOracle:
         """
         theta = self._input(theta, "theta")
         mu = checked_output(out, self.layout.cells)
-        self._theta, self._mu, self.calls = theta, mu, self.calls + 1
-        self._total = total
-        if self._contracts:
-            found = self.contracted.run(theta, total, mu)
-            self._settled = found is None
-            if found is not None:
-                return mu, found
-        log_partition = self._sweeps.upward(theta, mu)
+        self._theta, self._mu, self._total, self.calls = theta, mu, total, self.calls + 1
+        log_partition = self.contracted.run(theta, total, mu) if self._contracts else None
+        self._settled = log_partition is None
+        if log_partition is None:
+            log_partition = self._messages.run(theta, total, mu)
         if not math.isfinite(log_partition):
             raise ImpossibleModelError(
                 f"the log-partition function is {log_partition}: every record has some potential of -inf (or one is "
                 "NaN or +inf). Check the structural zeros and the potentials."
             )
-        self._sweeps.downward(theta, mu, total)
         return mu, log_partition
 
-    def _settle(self) -> None:
-        """Repeat a run by contraction with the kernels, which leave their messages in the workspace."""
+    @property
+    def cells(self) -> int:
+        """The cells of the workspaces that exist by now."""
+        return self.contracted.plan.cells + (self._messages.cells if "_messages" in vars(self) else 0)
+
+    @cached_property
+    def _messages(self) -> TreeMessages:
+        return TreeMessages(self.layout, self.plan.tree)
+
+    @property
+    def messages(self) -> TreeMessages:
+        """The messages of the last run; a run by contraction, which leaves none, is repeated at their first use."""
         if not self._settled:
-            self._mu = np.empty(self.layout.cells)
-            self._sweeps.upward(self._theta, self._mu)
-            self._sweeps.downward(self._theta, self._mu, self._total)
+            self._messages.run(self._theta, self._total, np.empty(self.layout.cells))
             self._settled = True
+        return self._messages
 
     def maximum(self, theta: np.ndarray) -> float:
         """Return the largest total potential of any record, by one max-product sweep."""
@@ -166,36 +159,28 @@ class ExactOracle:
         This is Cov @ direction, with Cov the covariance of the indicators of the cells times the total: the Hessian of
         the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
 
-        The sweep needs the messages of the kernels. So all runs after the first call use the kernels, not contraction.
+        The sweep needs messages. So all runs after the first call compute messages, without contraction.
         """
         self._check_has_run("covariance")
-        self._settle()
-        self._contracts = False
-        kernels = load_covariance_kernels()
         tangent = checked_output(out, self.layout.cells)
-        direction = self._input(direction, "direction")
-        plan, n, sweeps = self.plan, len(self.plan.nodes), self._sweeps
-        shift, buffers = plan.messages, (plan.scratch, plan.scratch + plan.row)
-        kernels.covariance_upward(*sweeps.tables, 0, n, self._theta, self._mu, direction, sweeps.arena, shift, *buffers)
-        inputs = (self._theta, self._mu, direction, tangent)
-        kernels.covariance_downward(*sweeps.tables, 0, n, *inputs, sweeps.arena, shift, plan.marginals, *buffers)
+        self.messages.covariance(self._input(direction, "direction"), tangent)
+        self._contracts = False
         self.calls += 1
         return tangent
 
     def clique_table(self, index: int) -> Factor:
         """Return the marginal of clique `index` of the tree after a run, scaled as in that run."""
         self._check_has_run("clique_table")
-        self._settle()
-        node = self.plan.clique_nodes[index]
-        domain = self.layout.domain.project(self.plan.axes[node])
-        table = np.empty(int(self.plan.nodes[node, f.CELLS]))
-        self._sweeps.clique_table(node, self._theta, self._mu, table)
-        return Factor.owning(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
+        position = self.layout.index.get(self.plan.tree.cliques[index])
+        if position is None or self._settled:
+            return self.messages.clique_table(index)
+        domain, cells = self.layout.domains[position], slice(*self.layout.offsets[position : position + 2])
+        return Factor.owning(domain, self._mu[cells].reshape(domain.shape).copy())
 
     def release(self) -> None:
         """Release the arrays of the last run, and forget the adjustments to potentials of earlier runs."""
         self._theta = self._mu = np.empty(0)
-        self._settled = True
+        self._settled = False
         if "contracted" in vars(self):
             self.contracted.reset()
 

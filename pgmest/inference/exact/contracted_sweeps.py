@@ -12,7 +12,7 @@ message and makes them faster on chains and trees, too. Potentials are shifted t
 near 1, so that only terms below exp(-700) of the largest entry underflow. This matters only if the maxima of the
 cliques exclude one another; then the sums of the beliefs, which would be near 1 if the cliques agreed, are tiny. `run`
 detects this and tries equivalent potentials that agree better (agreeing_potentials.py). If these fail, too, it returns
-None, and the caller falls back on the kernels, which use logarithms.
+None, and the caller computes messages in logarithms (tree_messages.py).
 
 The max-product takes the same steps on logarithms, with the maximum in place of the sum and the sum in place of the
 product (max_contraction_kernels.py). It never refuses potentials.

@@ -129,7 +129,7 @@ class CollapsedOracle:
 
     @property
     def plan(self) -> PropagationPlan:
-        """The propagation plan of the inner cliques."""
+        """The inner cliques and their junction tree."""
         return self.inner.plan
 
     @property

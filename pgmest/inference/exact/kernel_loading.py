@@ -14,9 +14,6 @@ import numpy as np
 
 from pgmest._base.kernel_cache import kernels_are_kept
 from pgmest.inference.exact import contraction_columns as f
-from pgmest.inference.exact.propagation_plan import PropagationPlan
-from pgmest.tables.clique_vector import Layout
-from pgmest.tables.domain import Domain
 
 COMPILES = 4.0
 """The seconds of processor time that tell compiling kernels from loading them, which takes less."""
@@ -56,60 +53,6 @@ def _say_once(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-class _Tiny:
-    """The smallest plan and its arrays, on which each kernel is run once to compile it."""
-
-    def __init__(self) -> None:
-        plan = PropagationPlan.of(Layout.of(Domain({"a": 2}), [("a",)]))
-        self.tables = (plan.nodes, plan.children, plan.maps)
-        self.nodes = (0, len(plan.nodes))
-        self.theta, self.mu, self.arena = (np.zeros(cells) for cells in (2, 2, plan.arena_cells))
-        self.theta.flags.writeable = False
-        self.messages, self.copies = plan.messages, (plan.messages, plan.marginals)
-        self.buffer, self.buffers = plan.scratch, (plan.scratch, plan.scratch + plan.row)
-
-
-@cache
-def load_kernels() -> ModuleType:
-    """Return the kernels of the sum-product, compiled or read from the cache on disk."""
-    with compile_notice():
-        from pgmest.inference.exact import kernels
-
-        t = _Tiny()
-        kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)
-        kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
-        kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2))
-    return kernels
-
-
-@cache
-def load_wide_kernels() -> None:
-    """Load the kernels that several threads run on shares of a wide clique's rows."""
-    with compile_notice():
-        kernels, t = load_kernels(), _Tiny()
-        share = *t.tables, 0, *t.nodes, t.theta
-        kernels.clique_max(*share, t.mu, t.arena, 0, t.buffer)
-        kernels.settle_peaks(t.tables[0], 0, t.arena)
-        kernels.clique_sum(*share, t.mu, t.arena, 0, t.buffer)
-        kernels.send_message(t.tables[0], 0, t.arena)
-        kernels.weigh(t.tables[0], 0, t.arena, 1.0)
-        kernels.clique_spread(*share, t.mu, t.arena, 0, t.buffer)
-
-
-@cache
-def load_covariance_kernels() -> ModuleType:
-    """Return the kernels of the covariance, which few callers need."""
-    with compile_notice():
-        from pgmest.inference.exact import covariance_kernels as kernels
-
-        t, tangent = _Tiny(), np.zeros(2)
-        kernels.covariance_upward(*t.tables, *t.nodes, t.theta, t.mu, t.theta, t.arena, t.messages, *t.buffers)
-        kernels.covariance_downward(
-            *t.tables, *t.nodes, t.theta, t.mu, t.theta, tangent, t.arena, *t.copies, *t.buffers
-        )
-    return kernels
-
-
 def _contraction_tables() -> tuple[np.ndarray, ...]:
     """Return the arrays of a contraction without steps."""
     shapes = (0, f.N_STEP), (0, f.N_SIDE), 1
@@ -132,6 +75,21 @@ def load_contraction_kernels(together: bool) -> ModuleType:
             kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0, alone())
             kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0, alone())
             kernels.assist(*tables, work, alone())
+    return kernels
+
+
+@cache
+def load_message_kernels() -> ModuleType:
+    """Return the kernels of messages in logarithms."""
+    with compile_notice():
+        from pgmest.inference.exact import message_kernels as kernels
+
+        nodes, maps = np.zeros((0, kernels.N_NODE), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        theta, tables = np.zeros((2, 1))
+        state = np.zeros((kernels.N_STATE, 1))
+        theta.flags.writeable = False
+        kernels.upward(nodes, maps, theta, tables, state)
+        kernels.downward(nodes, maps, tables, state)
     return kernels
 
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.marginals.contraction import Table, contraction, sum_axes
@@ -43,65 +42,6 @@ class Factors(NamedTuple):
 
     tables: list[Table]
     log_scale: float
-
-
-class _Messages(ExactOracle):
-    """An exact oracle that gives access to the messages and separator marginals of its last run.
-
-    Here "above" and "below" refer to the plan, whose roots differ from those of the junction tree.
-    """
-
-    contracts = False
-
-    def log_factors(self, position: int) -> list[Factor]:
-        """Return the logs of tables whose product is the marginal of a clique: its potentials and received messages."""
-        received = self._on_separator(position, f.MARGINAL).log() - self._on_separator(position, f.MESSAGE)
-        return [
-            *(self._potential(node) for node in self._hosts.get(position, ())),
-            *(self._on_separator(child, f.MESSAGE) for child in self._below.get(position, ())),
-            received,
-        ]
-
-    @cached_property
-    def _clique_of_node(self) -> list[int]:
-        """The clique of the tree to which each node of the plan belongs."""
-        positions = {node: position for position, node in enumerate(self.plan.clique_nodes)}
-        found: list[int] = []
-        for node, parent in enumerate(self.plan.nodes[:, f.PARENT].tolist()):
-            found.append(positions[node] if node in positions else found[parent])
-        return found
-
-    @cached_property
-    def _hosts(self) -> dict[int, list[int]]:
-        """The nodes with a potential that belong to each clique."""
-        hosts = defaultdict(list)
-        for node in np.flatnonzero(self.plan.nodes[:, f.BASE] >= 0).tolist():
-            hosts[self._clique_of_node[node]].append(node)
-        return hosts
-
-    @cached_property
-    def _below(self) -> dict[int, list[int]]:
-        """The cliques that send a message to each clique."""
-        below = defaultdict(list)
-        for position, node in enumerate(self.plan.clique_nodes):
-            parent = int(self.plan.nodes[node, f.PARENT])
-            if parent >= 0:
-                below[self._clique_of_node[parent]].append(position)
-        return below
-
-    def _potential(self, node: int) -> Factor:
-        assert self._theta is not None
-        base = int(self.plan.nodes[node, f.BASE])
-        domain = self.layout.domains[int(np.searchsorted(self.layout.offsets, base))]
-        return Factor.owning(domain, self._theta[base : base + domain.size()].reshape(domain.shape))
-
-    def _on_separator(self, position: int, field: int) -> Factor:
-        """Return a field of the separator above a clique from the workspace: its log message, or its marginal."""
-        node = self.plan.clique_nodes[position]
-        start, cells, parent = (int(value) for value in self.plan.nodes[node, [field, f.SEPARATOR, f.PARENT]])
-        shared = set(self.plan.axes[parent]) if parent >= 0 else set()
-        domain = self.layout.domain.project([name for name in self.plan.axes[node] if name in shared])
-        return Factor.owning(domain, self._sweeps.arena[start : start + cells].reshape(domain.shape).copy())
 
 
 class _Tables:
@@ -143,7 +83,7 @@ class CalibratedTree:
     All tables have their axes in domain order. Several threads may call the methods at the same time.
 
     Attributes:
-        plan: the propagation plan; cliques are numbered as in `plan.tree`.
+        plan: the measured cliques and their tree; cliques are numbered as in `plan.tree`.
         oracle: the oracle with the result of the run. Use it under `lock` only, and do not run it again.
         probabilities: the marginals of the measured cliques.
         log_partition: A(theta).
@@ -155,7 +95,7 @@ class CalibratedTree:
         self.tree: JunctionTree = self.plan.tree
         self.domain: Domain = potentials.domain
         self.potentials = potentials
-        self.oracle: _Messages = _Messages(self.plan)
+        self.oracle: ExactOracle = ExactOracle(self.plan)
         self.lock: threading.RLock = threading.RLock()
         flat, log_partition = self.oracle.run(potentials.flat)
         self.log_partition: float = log_partition
@@ -275,7 +215,7 @@ class CalibratedTree:
         found = self._logs.get(position)
         if found is None:
             found = []
-            logs = self.oracle.log_factors(position)
+            logs = self.oracle.messages.log_factors(position)
             free = set(self.tree.cliques[position]).difference(*(factor.domain for factor in logs))
             logs += [Factor.zeros(self.domain.project((name,))) for name in sorted(free)]  # each needs a table
             for factor in sorted(logs, key=lambda factor: -len(factor.domain)):

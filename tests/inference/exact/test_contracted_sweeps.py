@@ -1,4 +1,4 @@
-"""Sweeps by contraction: the full joint table's marginals, or a refusal, and the kernels where it refuses."""
+"""Sweeps by contraction: the full joint table's marginals, or a refusal, and logarithms where it refuses."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from pgmest.inference.exact import (
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from pgmest.inference.exact.propagation_plan import PropagationPlan
+from pgmest.inference.exact.tree_messages import TreeMessages
 from pgmest.tables.clique_vector import Layout
 from tests.inference.exact.test_belief_propagation import EXAMPLES, indicators
 from tests.inference.problems import Problem, problems
@@ -59,14 +60,11 @@ def assert_max_product_is_right(sweeps: ContractedSweeps, problem: Problem) -> N
     assert np.allclose(best, wanted, **close)
 
 
-def _kernels_of(layout, tree=None):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExactOracle, "contracts", False)
-        return ExactOracle(PropagationPlan.of(layout, tree), threads=1)
-
-
-def _by_kernels(layout, theta, total=1.0, tree=None):
-    return _kernels_of(layout, tree).run(theta, total)
+def _in_logs(layout, theta, total=1.0, tree=None):
+    """The marginals by messages in logarithms, and the log-partition function."""
+    tree = JunctionTree.from_cliques(layout.domain, layout.cliques) if tree is None else tree
+    mu = np.empty(layout.cells)
+    return mu, TreeMessages(layout, tree).run(theta, total, mu)
 
 
 @pytest.mark.parametrize("name", [name for name, problem in EXAMPLES.items() if problem.cliques])
@@ -149,11 +147,12 @@ def test_tables_times_tables_of_some_of_their_axes(cliques, sizes, few, seed):
         patch.setattr(contraction_plan, "LONG_ROW", 1)
         sweeps = ContractedSweeps.of(vector.layout, JunctionTree.from_cliques(vector.domain, [tuple("abcd")]))
     theta, mu = np.array(vector.flat), np.empty(vector.layout.cells)
-    kernels = _kernels_of(vector.layout)
-    assert sweeps.run(theta, 3.0, mu) == pytest.approx(kernels.run(theta, 3.0)[1], rel=1e-12, abs=1e-12)
-    assert np.allclose(mu, kernels.run(theta, 3.0)[0], rtol=1e-11)
-    assert sweeps.max_marginals(theta, mu) == pytest.approx(kernels.maximum(theta))
-    assert np.allclose(mu, kernels.max_marginals(theta), rtol=1e-12, atol=1e-12)
+    expected, log_partition = _in_logs(vector.layout, theta, 3.0)
+    assert sweeps.run(theta, 3.0, mu) == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
+    assert np.allclose(mu, expected, rtol=1e-11)
+    best, top = reference.max_marginals(vector)
+    assert sweeps.max_marginals(theta, mu) == pytest.approx(top)
+    assert np.allclose(mu, best.flat, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("orders", [*itertools.product(("ab", "ba"), ("bc", "cb"), ("ac", "ca"))])
@@ -188,7 +187,7 @@ def test_a_star_of_hundreds_of_cliques_keeps_its_numbers_in_range():
     assert (
         ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, cliques)).run(theta, 1.0, mu) is not None
     )
-    expected, _ = _by_kernels(layout, theta)
+    expected, _ = _in_logs(layout, theta)
     assert np.allclose(mu, expected, rtol=1e-10)
 
 
@@ -205,7 +204,7 @@ def test_a_long_message_whose_first_cells_are_unlike_the_others(first, levels):
     theta, mu = tables.reshape(-1).copy(), np.empty(layout.cells)
     tree = JunctionTree.from_cliques(layout.domain, cliques)
     found = ContractedSweeps.of(layout, tree).run(theta, 1.0, mu)
-    expected, log_partition = _by_kernels(layout, theta, tree=tree)
+    expected, log_partition = _in_logs(layout, theta, tree=tree)
     assert found == pytest.approx(log_partition, rel=1e-12)
     assert np.allclose(mu, expected, rtol=1e-10, atol=1e-300)
 
@@ -230,8 +229,7 @@ def test_helpers_change_no_bit(monkeypatch):
         assert np.array_equal(found[True], found[False])
         if number % 100 == 0:
             time.sleep(0.002)  # they leave
-    kernels = _by_kernels(layout, theta)[0]
-    assert np.allclose(found[True][0], kernels, rtol=1e-10)
+    assert np.allclose(found[True][0], _in_logs(layout, theta)[0], rtol=1e-10)
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -244,7 +242,7 @@ def test_subtrees_are_shared_between_threads(threads, monkeypatch):
     tree = JunctionTree.from_cliques(layout.domain, cliques)
     sweeps = ContractedSweeps.of(layout, tree, threads)
     assert len(sweeps.plan.shares) > 1
-    expected, expected_log = _by_kernels(layout, theta, 5.0)
+    expected, expected_log = _in_logs(layout, theta, 5.0)
     best = reference.max_marginals(pg.CliqueVector.of(layout, theta))[0].flat
     for run in (sweeps, ContractedSweeps(sweeps.plan), pickle.loads(pickle.dumps(sweeps))):
         assert run.run(theta, 5.0, mu) == pytest.approx(expected_log, rel=1e-13)
@@ -267,7 +265,7 @@ def test_the_oracle_is_right_at_every_magnitude(magnitude, seed, zeros):
     assert np.allclose(mu, indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
 
 
-def test_maxima_that_exclude_one_another_are_refused_and_run_by_the_kernels():
+def test_maxima_that_exclude_one_another_are_refused_and_run_in_logarithms():
     """Each table's maximum is at a pair of values that the other tables hold to be exp(-900) times as likely."""
     far = np.array([[0.0, -900.0], [-900.0, -1.0]])
     problem = Problem({"a": 2, "b": 2}, (("a", "b"), ("b",), ("a",)))
@@ -281,17 +279,17 @@ def test_maxima_that_exclude_one_another_are_refused_and_run_by_the_kernels():
     assert log_partition == pytest.approx(scores.max() + np.log(np.exp(scores - scores.max()).sum()))
 
 
-def test_a_wide_cycle_is_contracted_by_itself_and_agrees_with_the_kernels():
+def test_a_wide_cycle_agrees_with_messages_in_logarithms():
     vector = pg.CliqueVector.random(pg.Domain(SIZES), PAIRS, seed=0)
     tree = JunctionTree.from_cliques(vector.domain, (*PAIRS, ("a", "b", "c", "d")))
     oracle = ExactOracle(PropagationPlan.of(vector.layout, tree), threads=1)
     mu, log_partition = oracle.run(np.array(vector.flat), 1000.0)
-    expected, expected_log = _by_kernels(vector.layout, np.array(vector.flat), 1000.0, tree)
+    expected, expected_log = _in_logs(vector.layout, np.array(vector.flat), 1000.0, tree)
     assert np.allclose(mu, expected, rtol=1e-11)
     assert log_partition == pytest.approx(expected_log, rel=1e-13)
 
 
-def test_what_reads_the_workspace_finds_it_filled():
+def test_what_reads_messages_agrees_with_the_full_table():
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
     oracle, total = problem.exact(), 50.0
     mu, _ = oracle.run(problem.theta, total)
@@ -310,7 +308,7 @@ def test_what_reads_the_workspace_finds_it_filled():
         assert np.allclose(oracle.run(problem.theta, total, mu)[0], before, atol=1e-12)
 
 
-def test_calibrated_trees_never_contract():
+def test_calibrated_trees_of_a_cycle():
     vector = pg.CliqueVector.random(pg.Domain({"a": 3, "b": 2, "c": 4}), [("a", "b"), ("b", "c"), ("c", "a")], seed=1)
     model = pg.Model(vector, 10.0)
     truth = pg.Factor(vector.domain, np.exp(np.sum([vector[c].expand(vector.domain).values for c in vector], axis=0)))
@@ -329,11 +327,9 @@ def test_roots_of_a_forest_keep_their_values_until_the_way_down(monkeypatch):
     assert np.allclose(best, reference.max_marginals(pg.CliqueVector.of(layout, theta))[0].flat, atol=1e-12)
 
 
-@pytest.mark.parametrize("contracts", [False, True])
 @pytest.mark.parametrize("fault", ["short", "long", "float32", "strided", "read-only"])
-def test_an_output_that_does_not_fit_is_refused_and_nothing_is_written(contracts, fault, monkeypatch):
+def test_an_output_that_does_not_fit_is_refused_and_nothing_is_written(fault):
     """Kernels know no bounds: they would write behind a short array."""
-    monkeypatch.setattr(ExactOracle, "contracts", contracts)
     problem = Problem({"a": 3, "b": 2, "c": 4}, (("a", "b"), ("b", "c")))
     oracle, cells = problem.exact(), problem.layout.cells
     out = {"short": np.ones(cells - 1), "long": np.ones(cells + 1), "float32": np.ones(cells, np.float32)}.get(fault)
@@ -392,6 +388,6 @@ def test_measured_cells_that_no_cache_holds_are_fetched_and_change_nothing():
     theta, mu = np.random.default_rng(0).normal(size=layout.cells), np.empty(layout.cells)
     assert layout.cells > contraction_kernels.FAR
     sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, layout.cliques))
-    expected, log_partition = _kernels_of(layout).run(theta, 5.0)
+    expected, log_partition = _in_logs(layout, theta, 5.0)
     assert sweeps.run(theta, 5.0, mu) == pytest.approx(log_partition, rel=1e-13)
     assert np.allclose(mu, expected, rtol=1e-10)

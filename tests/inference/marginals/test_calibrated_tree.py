@@ -15,7 +15,7 @@ from pgmest.errors import ImpossibleModelError
 from pgmest.inference.marginals import calibrated_tree as calibration
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.contraction import contract
-from tests.inference.problems import Problem, limited, limits, problems
+from tests.inference.problems import Problem, problems
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -29,36 +29,34 @@ def expected(problem: Problem, names: tuple[str, ...]) -> np.ndarray:
     return problem.joint.sum(axis=tuple(axis for axis, name in enumerate(problem.sizes) if name not in names))
 
 
-@given(problems(), limits())
+@given(problems())
 @settings(max_examples=80, deadline=None)
-def test_marginals_and_conditionals_of_cliques(problem: Problem, thresholds: dict[str, int]) -> None:
+def test_marginals_and_conditionals_of_cliques(problem: Problem) -> None:
     assume(problem.possible)
-    with limited(thresholds):
-        tree = calibrated(problem)
-        for position, (clique, separator) in enumerate(zip(tree.tree.cliques, tree.separators, strict=True)):
-            for names in {clique, clique[:1], clique[1:], separator}:
-                np.testing.assert_allclose(tree.marginal(position, names), expected(problem, names), atol=1e-10)
-            joint, given_ = expected(problem, clique), expected(problem, separator)
-            shape = [tree.domain[name] if name in separator else 1 for name in clique]
-            conditional = tree.conditional(position, clique, separator)
-            np.testing.assert_allclose(conditional * given_.reshape(shape), joint, atol=1e-10)
+    tree = calibrated(problem)
+    for position, (clique, separator) in enumerate(zip(tree.tree.cliques, tree.separators, strict=True)):
+        for names in {clique, clique[:1], clique[1:], separator}:
+            np.testing.assert_allclose(tree.marginal(position, names), expected(problem, names), atol=1e-10)
+        joint, given_ = expected(problem, clique), expected(problem, separator)
+        shape = [tree.domain[name] if name in separator else 1 for name in clique]
+        conditional = tree.conditional(position, clique, separator)
+        np.testing.assert_allclose(conditional * given_.reshape(shape), joint, atol=1e-10)
 
 
-@given(problems(), limits())
+@given(problems())
 @settings(max_examples=80, deadline=None)
-def test_the_product_of_the_factors_is_the_clique(problem: Problem, thresholds: dict[str, int]) -> None:
+def test_the_product_of_the_factors_is_the_clique(problem: Problem) -> None:
     assume(problem.possible)
-    with limited(thresholds):
-        tree = calibrated(problem)
-        for position, (clique, separator) in enumerate(zip(tree.tree.cliques, tree.separators, strict=True)):
-            for given_ in {(), separator}:
-                factors = tree.factors(position, given_)
-                if factors is None:
-                    assert problem.magnitude > 1
-                    continue
-                assert all(table.values.max() <= 1.0 for table in factors.tables)
-                product = contract(factors.tables, clique) * np.exp(factors.log_scale)
-                np.testing.assert_allclose(product, tree.conditional(position, clique, given_), atol=1e-9)
+    tree = calibrated(problem)
+    for position, (clique, separator) in enumerate(zip(tree.tree.cliques, tree.separators, strict=True)):
+        for given_ in {(), separator}:
+            factors = tree.factors(position, given_)
+            if factors is None:
+                assert problem.magnitude > 1
+                continue
+            assert all(table.values.max() <= 1.0 for table in factors.tables)
+            product = contract(factors.tables, clique) * np.exp(factors.log_scale)
+            np.testing.assert_allclose(product, tree.conditional(position, clique, given_), atol=1e-9)
 
 
 def test_the_separators_go_with_the_junction_tree() -> None:
