@@ -49,12 +49,17 @@ class ExactOracle:
 
     Only one thread may call an oracle at a time. The oracle uses `threads` threads itself (default: `get_threads()`).
 
+    Args:
+        plan: the measured cliques and their junction tree.
+        threads: the number of threads of runs by contraction.
+        contracts: False if runs compute messages, without contraction, because `messages` are needed anyway.
+
     Attributes:
         plan: the measured cliques and their junction tree.
         calls: the number of sweeps (up and down, or max) so far.
     """
 
-    def __init__(self, plan: PropagationPlan, threads: int | None = None):
+    def __init__(self, plan: PropagationPlan, threads: int | None = None, contracts: bool = True):
         self.plan = plan
         self.layout: Layout = plan.layout
         self.threads: int = get_threads() if threads is None else threads
@@ -62,7 +67,7 @@ class ExactOracle:
             raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
         self.calls: int = 0
         self._theta = self._mu = np.empty(0)  # of the last run
-        self._contracts = True
+        self._contracts = contracts
         self._settled = False  # whether the messages are those of the last run
 
     @cached_property

@@ -20,7 +20,7 @@ import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
 from pgmest._base.elementary_kernels import exp_of, largest_of, sum_of
-from pgmest._base.row_kernels import on_rows
+from pgmest._base.row_kernels import on_rows, sum_on_rows
 
 POTENTIAL, TABLE, N_OUT, N_IN, CHILD, SIBLING, AT, CELLS, OUTER, INNER, UP_OUTER, UP_INNER, N_NODE = range(13)
 """The columns of nodes: the start of the node's potential, or -1, and of its table; its rows, and the cells of each;
@@ -55,8 +55,15 @@ def _raise(row, other):
 
 
 @on_rows
-def _exponentiate(row):
-    return {"row": exp_of(row)}
+def _exponentiate(row, low, sums):
+    cells = exp_of(row + low)
+    return {"row": cells, "sums": sums + cells}
+
+
+@sum_on_rows
+def _sum_of_exponentials(row, low):
+    cells = exp_of(row + low)
+    return {"row": cells}, cells
 
 
 # -- a row and the entries of a separator -----------------------------------------------------------------------------
@@ -160,9 +167,14 @@ def upward(nodes, maps, theta, tables, state):
             low[s] = 0.0 if low[s] == -np.inf else -low[s]
         for o in range(nodes[i, N_OUT]):
             row, start = tables[table + o * n : table + o * n + n], at + maps[nodes[i, OUTER] + o]
-            _add_entries(row, low, start, maps, inner)
-            _exponentiate(row)
-            _add_to_entries(row, sums, start, maps, inner)
+            if inner == CONSECUTIVE:
+                _exponentiate(row, low[start : start + n], sums[start : start + n])
+            elif inner == CONSTANT:
+                sums[start] += _sum_of_exponentials(row, low[start])
+            else:
+                _add_entries(row, low, start, maps, inner)
+                _sum_of_exponentials(row, 0.0)
+                _add_to_entries(row, sums, start, maps, inner)
         for s in range(at, end):
             possible = sums[s] > 0.0  # then the sum is at least 1, because the maximum counts as exp(0)
             messages[s] = math.log(sums[s]) - low[s] if possible else -np.inf

@@ -131,13 +131,18 @@ class TreeMessages:
             shared = set(clique).intersection(self.tree.cliques[above]) if above >= 0 else set()
             parent = self._smallest(inside[above], shared) if above >= 0 else -1
             same = [number for number in hosted[position] if len(self.layout.cliques[number]) == len(clique)]
-            axes = self.layout.cliques[same[0]] if same else tuple(sorted(clique, key=self._axes.sizes.__getitem__))
+            axes = self.layout.cliques[same[0]] if same else self._ordered(clique, shared)
             self._of_clique.append(len(self._nodes))
             inside.append([self._add(axes, parent, same[0] if same else -1)])
             for number in sorted(hosted[position], key=lambda number: -self.layout.sizes[number]):
                 if number not in same[:1]:
                     names = self.layout.cliques[number]
                     inside[-1].append(self._add(names, self._smallest(inside[-1], names), number))
+
+    def _ordered(self, clique: Clique, separator: set[str]) -> Clique:
+        """Return the attributes so that rows lie within the larger of the separator and the rest, if possible."""
+        sizes, last = self._axes.sizes, self._axes.cells(separator) ** 2 >= self._axes.cells(clique)
+        return tuple(sorted(clique, key=lambda name: ((name in separator) == last, sizes[name])))
 
     def _smallest(self, numbers: list[int], names: Iterable[str]) -> int:
         """Return the last of these nodes, which are in order of decreasing size, that has all the attributes."""

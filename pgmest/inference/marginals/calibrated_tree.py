@@ -28,7 +28,7 @@ KEPT_CELLS = 1 << 25
 """The most cells of all cached tables together (256 MB)."""
 
 MATERIALIZED_CELLS = 1 << 20
-"""The fewest cells of a clique that is materialized only if no cheaper way is known."""
+"""The fewest cells of a clique, or of a tree, whose tables are materialized only if no cheaper way is known."""
 
 CELLS_PER_OPERATION = 4
 """The number of multiplications of a contraction that take as long as writing and reading a cell of a clique."""
@@ -95,7 +95,7 @@ class CalibratedTree:
         self.tree: JunctionTree = self.plan.tree
         self.domain: Domain = potentials.domain
         self.potentials = potentials
-        self.oracle: ExactOracle = ExactOracle(self.plan)
+        self.oracle: ExactOracle = ExactOracle(self.plan, contracts=self.tree.total_cells > MATERIALIZED_CELLS)
         self.lock: threading.RLock = threading.RLock()
         flat, log_partition = self.oracle.run(potentials.flat)
         self.log_partition: float = log_partition
