@@ -315,11 +315,13 @@ class DatasetLedger(OneProcess):
         runs = list(self.runs)
         lines = [f"Ledger of {self.table}" if self.table else "Ledger", f"protects: {self.relation}"]
         lines.append(f"taken:    {self.taken(delta)}")
-        lines.append(f"left:     {in_terms(self.remaining, delta, down=True)} for another run")
+        adds = {Rho: "; runs add up in rho, not in epsilon", GDP: "; runs add up in mu squared, not in epsilon"}
+        lines.append(
+            f"left:     {in_terms(self.remaining, delta, down=True)} for another run{adds.get(type(self.budget), '')}"
+        )
         if self.threshold_delta:
-            lines.append(
-                f"          and a delta of {self.threshold_delta_left:.3g} of {self.threshold_delta:.3g} for thresholds"
-            )
+            delta_left, most_delta = self.threshold_delta_left, self.threshold_delta
+            lines.append(f"          and a delta of {delta_left:.3g} of {most_delta:.3g} for thresholds")
         if self.copied:
             lines.append(f"COPY:     this file {self.copied} Later runs are in the newest file only.")
         shown = runs if most is None else runs[-most:]

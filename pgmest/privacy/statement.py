@@ -18,6 +18,9 @@ from pgmest.privacy.unprotected import Unprotected
 LOOSE_EPSILON = 10.0
 """Above this epsilon a statement calls its promise weak: the odds may change by a factor of more than 22,000."""
 
+UNKNOWN = "not known: this run charged no ledger of the dataset"
+"""What a statement says of all runs on a dataset without a ledger."""
+
 
 class Configured(Protocol):
     """The parts of a mechanism that a statement reads."""
@@ -209,7 +212,7 @@ class PrivacyStatement:
         """Return the statement as names and values, for a table of two columns."""
         found = [
             ("promise", self.promise if self.private else f"none: NOT PRIVATE ({self.promise} was asked for)"),
-            *(() if self.standing is None else (("all runs so far", self.standing.taken),)),
+            ("all runs so far", UNKNOWN if self.standing is None else self.standing.taken),
             ("who is protected", self.unit),
             *(("not protected", str(one)) for one in self.unprotected),
             ("mechanism", self.mechanism),

@@ -263,7 +263,7 @@ def test_mu_is_printed_as_mu(tmp_path):
         assert "mu 0.1" in text
         assert "GDP(" not in text
     assert "epsilon 1 (mu 0.182), at delta 1e-09" in str(ledger)
-    assert "(mu 0.152) for another run" in str(ledger)  # of 0.15203, rounded down
+    assert "(mu 0.152) for another run; runs add up in mu squared, not in epsilon" in str(ledger)  # of 0.15203
     assert "of epsilon 0.7537 (mu 0.182), at delta 1e-06" in ledger.details(delta=1e-6)
 
 
