@@ -237,7 +237,9 @@ class ScoredRounds:
         tables = {pair: public.pair(pair, *map(self.evidence.counts, pair)) for pair in self.pairs}
         scorer = self._scorer
         alone, beside = scorer.found([independent, tables])
-        self.public_pairs = tuple(pair for pair in self.pairs if beside.noisy[pair] < alone.noisy[pair])
+        differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
+        nearer = significantly_negative(differences, math.hypot(alone.stddev, beside.stddev))
+        self.public_pairs = tuple(pair for pair in self.pairs if pair in nearer)
         return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.public_pairs}}
 
     def _expected(self) -> dict[Clique, np.ndarray]:
@@ -276,3 +278,23 @@ class ScoredRounds:
                 start = np.where(self.evidence.expected([triple])[triple] > 0, start, 0.0)
             found[triple] = ipf(start, margins)
         return found
+
+
+def significantly_negative(differences: Mapping[Clique, float], stddev: float) -> set[Clique]:
+    """Return the pairs whose noisy differences are negative, judged by their sum and one by one.
+
+    If the sum of all differences is more than two of its standard errors below zero, those of at most one standard
+    error are accepted: differences that are too noisy to be judged follow the sum, except those that clearly contradict
+    it. Otherwise a difference must be three standard errors below zero, since some of many are low by chance.
+
+    >>> significantly_negative({("a", "b"): -4.0, ("a", "c"): 0.5, ("b", "c"): 2.0}, 1.0)
+    {('a', 'b')}
+    >>> sorted(significantly_negative({("a", "b"): -9.0, ("a", "c"): 0.5, ("b", "c"): 2.0}, 1.0))
+    [('a', 'b'), ('a', 'c')]
+
+    Args:
+        differences: The noisy differences.
+        stddev: The standard error of each.
+    """
+    together = sum(differences.values()) < -2 * stddev * math.sqrt(len(differences))
+    return {pair for pair, off in differences.items() if off < (1.0 if together else -3.0) * stddev}
