@@ -396,7 +396,8 @@ MOST_LINES = 50
 """A screen: what the help of a command takes at most."""
 
 
-def test_help_fits_a_screen_and_lists_what_help_all_describes(capsys):
+def test_help_fits_a_screen_and_lists_what_help_all_describes(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "110")
     for command in COMMANDS:
         shown = []
         for option in ("--help", "--help-all"):
