@@ -79,7 +79,8 @@ def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator)
         for place in generator.permutation(len(targets)):
             if sweep and out_of_time():
                 break
-            rake(weights, *targets[place], damped(sweep))
+            cells, table = targets[place]
+            rake(weights, cells, table, damped(sweep))
     before = np.inf
     for _ in range(_sweeps(one_way, records, ONE_WAY_SWEEPS)):
         distance = sum(rake(weights, *target) for target in one_way)
