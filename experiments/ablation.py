@@ -30,6 +30,7 @@ from experiments.baselines import PARTS_OF, RESULTS, BaselineRun, commit
 from experiments.compare.cells import DELTA
 from experiments.flagship import strongest
 from experiments.kept_runs import KeptRuns, MechanismRun, made_by
+from pgmest.mechanisms.lamp import one_way
 from pgmest.mechanisms.lamp.tree_counts import _means
 from pgmest.tables.distances import total_variation
 
@@ -91,6 +92,20 @@ STAGES: dict[str, Stage] = {
     "emphasis": Stage(125, ("emphasized",), {f"{LAMP}.lamp.measure_emphasized": _nothing}),
     "scores of the public table": Stage(
         50, ("public",), {f"{LAMP}.scored_rounds.ScoredRounds._can_compare": lambda rounds: False}
+    ),
+    "scores of the public table, significance": Stage(
+        25,
+        ("public",),
+        {
+            f"{LAMP}.scored_rounds.significantly_negative": lambda differences, _: {
+                pair for pair, difference in differences.items() if difference < 0
+            }
+        },
+    ),
+    "priors from neighboring codes": Stage(
+        120,
+        ("pairs", "strongest", "trees"),
+        {f"{LAMP}.one_way._by_neighbors": lambda *_: [], f"{LAMP}.one_way._kept": one_way._estimate},
     ),
     "cross-fitting": Stage(60, ("pairs",), {f"{LAMP}.lamp.cross_fitted": lambda evidence, _: evidence}),
     "sides": Stage(
