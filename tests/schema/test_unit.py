@@ -212,3 +212,19 @@ def test_one_person_is_one_key_of_linked_tables():
     found = schema.check(table).dropped
     assert found is not None
     assert (found.persons, found.beyond, found.nobody, found.most) == (2, 3, 1, 4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_texts_that_would_be_equal_numbers_are_two_persons(engine):
+    persons = ["12.1", "12.10", "100000", "1e5", "10e4"]
+    rows = [(person, x, "a") for person in persons for x in range(4)]
+    everybody = counted(ENGINES[engine](frame(rows)))
+    for person in persons:
+        others = counted(ENGINES[engine](frame([row for row in rows if row[0] != person])))
+        assert others - everybody == Counter()
+        assert (everybody - others).total() == 2
+
+
+def test_one_person_in_tables_of_floats_and_of_r_is_one():
+    table = pd.DataFrame({"id": ["100000", "100000.0", "1e+05"], "x": [1, 2, 3], "s": list("aaa")})
+    assert counted(table, 1).total() == 1

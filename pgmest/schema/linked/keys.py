@@ -1,10 +1,12 @@
 """Columns whose values join tables: equal values have equal numbers, in whatever table, library or type they stand.
 
-Two values are one key if they are written alike: 17, 17.0, "17" and "17.0" are one key, "017" is another.
+Two values are one key if they are written alike: 17, 17.0, "17" and "17.0" are one key, "017" is another. Texts
+with other decimals are as written: "12.1" and "12.10" can be the first and the tenth person of household 12.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,9 @@ import numpy as np
 from pgmest.data.values import Values
 from pgmest.errors import DataError
 from pgmest.schema.readings import text_of, trimmed
+
+WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)\.0*|-?[1-9](?:\.[0-9]*)?[eE]\+[0-9]{1,2}")
+"""Whole numbers as libraries write them that hold them as floats (17.0), or R (1e+05)."""
 
 SEPARATOR = "\x1f"
 """The text between the parts of a key of several columns, where they are hashed."""
@@ -67,7 +72,7 @@ def _key_text(value: Any) -> str | None:
     if type(value) is str and value.isascii() and value.isdigit():  # as most are
         return value
     text = text_of(value)
-    return trimmed(text) if text else None
+    return trimmed(text) if text and WHOLE.fullmatch(text) else text
 
 
 class KeySpace:
