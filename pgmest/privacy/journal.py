@@ -36,6 +36,8 @@ ANSWER = {"label", "digest", "answer", "check"}
 LINES = ANSWER, {"table", *ANSWER}, {"ledger", "check"}, {"ended", "check"}
 """The fields of each kind of line after the header: answers, those about one of several linked tables with its name;
 the identifiers of ledgers; and the time at which the run ended."""
+OWN = {"format", "version", "check", "run", "records"}
+"""The fields of the header that the journal adds to those that describe the run."""
 KEY_BYTES = 16
 
 
@@ -182,11 +184,11 @@ class Journal(OneProcess):
     def _check_run(self, run: Mapping[str, Any]) -> None:
         """Raise an error if the file belongs to another run, or has lines that are no answers."""
         here, there = json.loads(json.dumps(run)), self._file.lines[0]
-        for name in sorted(here):
-            if there.get(name) != here[name]:
+        for name in sorted(here.keys() | there.keys() - OWN):
+            if there.get(name) != here.get(name):
                 raise JournalError(
                     f"{self.path} is the journal of another run: its {name} is {there.get(name)}, here it is "
-                    f"{here[name]}. Name another file, or make the run as it was."
+                    f"{here.get(name)}. Name another file, or make the run as it was."
                 )
         if not {"run", "records"} <= there.keys() or any(record.keys() not in LINES for record in self._file.lines[1:]):
             raise JournalError(f"{self.path} is not a {CHECKPOINT.name}; name another file.")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.errors import BudgetExceeded, FileFormatError, JournalError
-from pgmest.privacy import AddRemove, Curator, Epsilon, Rho
+from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
 from pgmest.privacy.journal import journal_key
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})
@@ -172,6 +172,12 @@ def test_the_journal_of_another_run_is_refused(tmp_path, change):
     ask(tmp_path / "run", 1)
     with pytest.raises(JournalError, match=f"another run: its {next(iter(change))} is"):
         ask(tmp_path / "run", 1, **change)
+
+
+def test_a_run_that_published_tables_exactly_is_not_resumed_as_one_that_protects_them(tmp_path):
+    ask(tmp_path / "run", 1, neighbors=Replace(), invariants=[("a",)], backend="simulation")
+    with pytest.raises(JournalError, match="another run: its invariants is .* here it is None"):
+        ask(tmp_path / "run", 1, neighbors=Replace(), backend="simulation")
 
 
 def test_two_runs_cannot_share_a_journal(tmp_path):
