@@ -309,7 +309,9 @@ class Store(OneProcess):
             head = json.loads(self._head_path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RecursionError):
+        except OSError as problem:
+            raise self.error(f"{self._head_path} cannot be read: {_reason(problem)}. Check the file.") from None
+        except (ValueError, RecursionError):
             head = {}
         return head if isinstance(head, dict) else {}
 

@@ -85,6 +85,16 @@ def test_what_is_not_as_it_was_written_is_recognized(tmp_path, name):
         ask(tmp_path / "run")
 
 
+def test_a_head_file_that_cannot_be_read_is_not_taken_for_a_sign_of_tampering(tmp_path):
+    ask(tmp_path / "run")
+    head = tmp_path / "run.head"
+    head.unlink()
+    head.mkdir()  # like a file without the permission to read it, which root has always
+    with pytest.raises(JournalError, match=r"run\.head cannot be read: ") as caught:
+        ask(tmp_path / "run")
+    assert "rolled back" not in str(caught.value)
+
+
 def test_a_copy_is_recognized_and_a_file_that_was_moved_is_not_taken_for_one(tmp_path):
     ask(tmp_path / "run", 2)
     for name in ("run", "run.head", "run.key"):
