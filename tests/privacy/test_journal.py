@@ -176,7 +176,7 @@ def test_the_journal_of_another_run_is_refused(tmp_path, change):
 
 def test_a_run_that_published_tables_exactly_is_not_resumed_as_one_that_protects_them(tmp_path):
     ask(tmp_path / "run", 1, neighbors=Replace(), invariants=[("a",)], backend="simulation")
-    with pytest.raises(JournalError, match="another run: its invariants is .* here it is None"):
+    with pytest.raises(JournalError, match=r"another run: its invariants is .* here it is None"):
         ask(tmp_path / "run", 1, neighbors=Replace(), backend="simulation")
 
 
