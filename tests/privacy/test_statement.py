@@ -32,7 +32,8 @@ def test_epsilon_and_delta_come_first_with_what_they_mean():
     rho = budget.rho
     assert found.promise == f"(1, 1e-09)-differential privacy, spent as {at_most_text(rho, 4)}-zCDP"
     assert found.rows()[0] == ("promise", found.promise)
-    assert found.rows()[2:4] == [("mechanism", "MST"), ("schema", "people.yaml")]
+    assert found.rows()[1] == ("all runs so far", "not known: this run charged no ledger of the dataset")
+    assert found.rows()[3:5] == [("mechanism", "MST"), ("schema", "people.yaml")]
     assert "by a factor of at most 2.72, except with probability 1e-09." in found.meaning
     assert "one person with at most 1 record, in the table or not" in found.unit
     assert found.private
