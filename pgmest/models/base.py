@@ -22,6 +22,7 @@ from pgmest.models.question import Question, names_attributes
 from pgmest.queries import Kron
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.evidence import check_given
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ class ModelBase(ABC):
             CodeRangeError, QueryError: a given code is out of range, or of an attribute in `attributes`.
             ModelTooLarge: the marginal, or every way to compute it, has too many cells.
         """
-        if self.domain.hierarchies:
+        check_given(given)
+        if self.domain.hierarchies and isinstance(attributes, Iterable):
             attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
             if self.domain.names_levels((*attributes, *(given or ()))):
                 return Question.of(self.domain, attributes, None, given).answered(self)

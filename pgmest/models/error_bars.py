@@ -21,7 +21,7 @@ from pgmest.errors import ArgumentError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.published_answers import BETWEEN
 from pgmest.models.intervals import KINDS, Interval, check_level
-from pgmest.models.question import Question
+from pgmest.models.question import Question, as_clique
 from pgmest.models.refittable import Refittable, estimated_from
 from pgmest.queries import Kron
 from pgmest.queries.matrices import Grouping, Identity
@@ -101,8 +101,7 @@ def _ends(
     from pgmest.models.uncertainty import uncertainty_of
 
     check_given(given)
-    if clique is not None and not isinstance(clique, Iterable):
-        raise ArgumentError.of("clique", clique, "attributes: write level=, kind= and about= with their names")
+    clique = as_clique(clique)  # an iterator would be read twice
     if kind not in KINDS:
         raise ArgumentError.of("kind", kind, KINDS)
     check_level(level)

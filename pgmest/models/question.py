@@ -63,10 +63,11 @@ class Question:
 
         Raises:
             QueryError: a query that does not fit, or evidence on its attributes.
-            ArgumentError: evidence for a function of a model, or evidence that is no mapping.
+            ArgumentError: evidence for a function of a model, evidence that is no mapping, or a clique of no names.
             UnknownAttributeError, DuplicateAttributeError, CodeRangeError: an attribute or a code does not exist.
         """
         check_given(given)
+        clique = as_clique(clique)
         if clique is None and isinstance(query, LinearMeasurement):
             query, clique = query.query, None if names_attributes(query.query) else query.clique
         elif clique is None and is_names(query):
@@ -94,10 +95,10 @@ class Question:
         """Read a Kron, attributes, or a matrix with its attributes."""
         if clique is not None and query is not None:
             one_row = not isinstance(query, LinearQuery) and np.ndim(query) == 1
-            shown, names = (clique,) if isinstance(clique, str) else tuple(clique), _attributes(domain, clique)
+            names = _attributes(domain, clique)
             query, _ = without_levels(domain, as_query([query] if one_row else query), clique)
             query.check(domain, names)
-            return cls(domain, query, names, Domain({",".join(shown) or "total": query.rows}))
+            return cls(domain, query, names, Domain({",".join(clique) or "total": query.rows}))
         if clique is not None and not domain.names_levels(clique):
             names = domain.clique(clique)
             return cls(domain, None, names, domain.project(names))
@@ -113,8 +114,7 @@ class Question:
         """Read a function of the table of a clique."""
         names = _attributes(domain, clique)
         if domain.names_levels(clique):
-            shown, asked = (clique,) if isinstance(clique, str) else tuple(clique), function
-            return cls(domain, lambda table: asked(table.project(shown)), names, Domain({}))
+            return cls(domain, lambda table: function(table.project(clique)), names, Domain({}))
         return cls(domain, function, names, Domain({}))
 
     def _in_groups(self, given: Mapping[str, int]) -> tuple[Question, dict[str, int]]:
@@ -243,6 +243,17 @@ class Question:
 
         self.query(_ReadModel(self.domain, model.total, noted))
         return replace(self, names=self.domain.ordered(read))
+
+
+def as_clique(clique: Any) -> tuple[str, ...] | None:
+    """Return the names of a clique as a tuple; None without a clique.
+
+    Raises:
+        ArgumentError: it is neither a name nor several.
+    """
+    if clique is not None and not isinstance(clique, Iterable):
+        raise ArgumentError.of("clique", clique, "attributes: write level=, kind= and about= with their names")
+    return (clique,) if isinstance(clique, str) else None if clique is None else tuple(clique)
 
 
 def _attributes(domain: Domain, clique: Any) -> Clique:

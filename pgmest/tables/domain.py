@@ -203,6 +203,8 @@ class Domain(Mapping[str, int]):
             UnknownAttributeError: a name is not an attribute; the error suggests the nearest name.
             DuplicateAttributeError: a name appears twice.
         """
+        if not isinstance(attributes, Iterable):
+            raise UnknownAttributeError.of(attributes, self._attributes)
         names: Clique = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         distinct = set(names)
         if not self._sizes.keys() >= distinct:
