@@ -64,6 +64,11 @@ class DenseQuery(MatrixQuery):
     def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
         return np.tensordot(self.values.T, values, 1)
 
+    def sparse_rows(self, rows: np.ndarray | None = None) -> Any:
+        from scipy.sparse import csr_array
+
+        return csr_array(self.values if rows is None else self.values[rows])
+
     def squared(self) -> DenseQuery:
         """Return the matrix of squares."""
         return dense(self.values**2)

@@ -248,3 +248,10 @@ def test_a_kron_that_does_not_fit_says_why():
         Kron({"a": queries.prefix(3), "b": queries.total(2)}).transpose([1.0, 2.0])
     with pytest.raises(ShapeError, match=r"axis 0 of the argument of prefix\(3\): expected shape of length 3"):
         queries.prefix(3).apply([1.0])
+
+
+def test_rows_of_a_dense_matrix_are_read_without_products(monkeypatch):
+    """Products with a unit vector for each row take rows squared times cells: minutes for some thousand rows."""
+    query = as_query(np.arange(6.0).reshape(2, 3))
+    monkeypatch.setattr(type(query), "_apply_transpose", None)
+    np.testing.assert_array_equal(query.sparse_rows().toarray(), query.matrix())
