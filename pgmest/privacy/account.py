@@ -66,8 +66,7 @@ class Account(OneProcess):
             self.run: LedgerRun | None = dataset if isinstance(dataset, LedgerRun) else None
             if self.run is None:
                 self._begin(dataset, relation, label)
-            if self.run is not None:
-                ledger.standing = Standing(self.run.name, self.run.ledger.taken())
+            self._stand()
         except BaseException:
             if journal is not None:
                 journal.close()
@@ -84,6 +83,11 @@ class Account(OneProcess):
         self.run = opened.begin(own.budget, relation, label, None if journal is None else journal.run, own.delta)
         if journal is not None:
             journal.charges(opened.id)
+
+    def _stand(self) -> None:
+        """Note what all runs on the dataset take: a charge of a resumed run may reserve its budget again."""
+        if self.run is not None:
+            self.ledger.standing = Standing(self.run.name, self.run.ledger.taken())
 
     @property
     def ended(self) -> str | None:
@@ -158,6 +162,7 @@ class Account(OneProcess):
         self.ledger.check(entry)
         if self.run is not None:
             self.run.charge(entry, number)
+            self._stand()
         self.ledger.charge(entry)
         charged()
 
@@ -165,3 +170,4 @@ class Account(OneProcess):
         """Note in the ledger of the dataset that the answer is on disk, charging for it if the ledger has not yet."""
         if self.run is not None:
             self.run.charge(entry, number, line["check"])
+            self._stand()

@@ -198,7 +198,7 @@ class DatasetLedger(OneProcess):
     @property
     def committed(self) -> Budget:
         """The part of the budget that the runs take, rounded up; never more than the budget."""
-        return self.budget.above(self._taken()[:-1])
+        return self.budget.above(self._taken(self.runs)[:-1])
 
     @property
     def remaining(self) -> Budget:
@@ -303,9 +303,10 @@ class DatasetLedger(OneProcess):
 
     def taken(self, delta: float = DEFAULT_DELTA) -> str:
         """Return what all runs take of the budget, in words, with each epsilon at a delta."""
-        taken, whole = in_terms(self.committed, delta), in_terms(self.budget, delta)
+        runs = self.runs  # read once: another thread may begin a run meanwhile
+        taken, whole = in_terms(self.budget.above(self._taken(runs)[:-1]), delta), in_terms(self.budget, delta)
         at = f", at delta {delta:g}" if isinstance(self.budget, Rho | GDP) else ""
-        return f"{taken} of {whole}{at}, by {plural(len(self.runs), 'run')}"
+        return f"{taken} of {whole}{at}, by {plural(len(runs), 'run')}"
 
     def details(self, most: int | None = None, delta: float = DEFAULT_DELTA) -> str:
         """Return a text with a line for each run, or for the last `most` runs, and each epsilon at a delta.
@@ -391,11 +392,11 @@ class DatasetLedger(OneProcess):
         """The exact amounts of the budget, and the delta for thresholds."""
         return (*self.budget.exact, Fraction(self.threshold_delta))
 
-    def _taken(self) -> list[Fraction]:
-        return sums([[Fraction(0)] * len(self._whole), *(run.takes for run in self.runs)])
+    def _taken(self, runs: Iterable[RunAccount]) -> list[Fraction]:
+        return sums([[Fraction(0)] * len(self._whole), *(run.takes for run in runs)])
 
     def _left(self) -> list[Fraction]:
-        return [whole - taken for whole, taken in zip(self._whole, self._taken(), strict=True)]
+        return [whole - taken for whole, taken in zip(self._whole, self._taken(self.runs), strict=True)]
 
 
 def _now() -> str:

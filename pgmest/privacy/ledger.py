@@ -80,7 +80,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Standing:
-    """A run among all runs on the ledger of its dataset, as the run began.
+    """A run among all runs on the ledger of its dataset, at the last charge of the run.
 
     Attributes:
         run: the name of the run in that ledger.

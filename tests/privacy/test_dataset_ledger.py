@@ -346,3 +346,31 @@ def test_a_ledger_that_cannot_be_written_at_the_end_loses_no_answer(path):
     with pytest.warns(UserWarning, match="the unspent budget of the run stays reserved: .* was moved"):
         result = mechanism.fit(DATA, ledger=path, progress=moved_at_the_last_charge)
     assert len(result.measurements) == 2
+
+
+def test_a_resumed_run_states_what_its_later_charges_reserve_again(path, tmp_path):
+    """Its statement says what all runs take, as the ledger does, and no less."""
+    options = {"ledger": path, "journal": tmp_path / "run.journal"}
+    first = Curator(DATA, Rho(0.5), **options)
+    first.measure("a", Rho(0.125))
+    first.close()
+    resumed = Curator(DATA, Rho(0.5), **options)
+    resumed.measure("a", Rho(0.125))
+    resumed.measure("b", Rho(0.25))
+    standing, taken = resumed.ledger.statement().standing, DatasetLedger(path).taken()
+    resumed.close()
+    assert standing.taken == taken
+
+
+def test_what_runs_take_is_that_of_the_runs_that_are_counted(path, monkeypatch):
+    """Another thread may begin a run between two looks at the ledger."""
+    ledger = DatasetLedger(path)
+    first = Curator(DATA, Rho(0.25), ledger=ledger)
+    one = ledger.taken()
+    second = Curator(DATA, Rho(0.25), ledger=ledger)
+    looks = iter([ledger.runs[:1], ledger.runs])
+    monkeypatch.setattr(DatasetLedger, "runs", property(lambda _: next(looks)))
+    assert ledger.taken() == one
+    monkeypatch.undo()
+    for curator in (first, second):
+        curator.close()
