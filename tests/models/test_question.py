@@ -1,5 +1,7 @@
 """Questions: many tables at once are answered as their rows say, and all ways of asking read the same arguments."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -47,7 +49,7 @@ class TestCliques:
     TREE = DOMAIN.with_hierarchies(pg.Hierarchy("b", {"half": [0, 0, 1, 1]}))
     MODEL = pg.estimate([pg.LinearMeasurement(np.arange(24.0).reshape(3, 4, 2), WHOLE, 1.0)], TREE)
 
-    def ask(self, way, query, clique):
+    def ask(self, way, query, clique) -> Any:
         if way in ("answer", "uncertainty"):
             return getattr(self.MODEL, way)(query, clique)
         return self.MODEL.interval(query, clique, kind=way)
@@ -56,7 +58,7 @@ class TestCliques:
     @pytest.mark.parametrize("query", [np.ones((2, 6)), lambda table: table.values.max()], ids=["matrix", "function"])
     def test_may_be_iterators(self, way, query, names):
         if way == "bounds" and callable(query):
-            return
+            pytest.skip("bounds of functions do not exist")
         found, expected = self.ask(way, query, iter(names)), self.ask(way, query, names)
         values = [getattr(one, "stddev", getattr(one, "low", one)) for one in (found, expected)]
         assert values[0].domain == values[1].domain
@@ -69,7 +71,7 @@ class TestCliques:
 
 @pytest.mark.parametrize("domain", [DOMAIN, TestCliques.TREE])
 def test_marginals_of_no_names_are_refused(domain):
-    model = pg.Model(pg.CliqueVector.zeros(domain, [WHOLE]), total=5)
+    model: Any = pg.Model(pg.CliqueVector.zeros(domain, [WHOLE]), total=5)
     for wrong in (5, None, KRON, len):
         with pytest.raises(UnknownAttributeError, match="is not an attribute of the domain"):
             model.project(wrong)
