@@ -117,7 +117,7 @@ class Statement:
     ):
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
-        if not 0 <= delta < 1:
+        if not (isinstance(delta, int | float) and 0 <= delta < 1):
             raise ArgumentError.of("delta", delta, "at least 0 and below 1")
         self.budget = budget
         self.delta: float = float(delta)
@@ -334,7 +334,8 @@ class Ledger(Statement, OneProcess):
             ArgumentError: if delta is no number from 0 to 1, or more than is left.
         """
         left = self._left()[-1]
-        if not 0 <= delta < 1 or Fraction(delta) > left * (1 + ROUNDING):
+        valid = isinstance(delta, int | float) and 0 <= delta < 1
+        if not valid or Fraction(delta) > left * (1 + ROUNDING):
             raise ArgumentError.of(
                 "delta", delta, f"at most {rounded_down(left):g}, which is left for thresholds ({label})"
             )

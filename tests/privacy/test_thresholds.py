@@ -126,6 +126,16 @@ def test_the_budget_and_delta_are_charged_before_anything_is_looked_at():
     )
 
 
+@pytest.mark.parametrize("delta", ["1e-9", None, 1j, float("nan"), -1e-9, 1.0])
+def test_a_delta_that_is_no_probability_is_named_before_anything_is_paid(delta):
+    with pytest.raises(ArgumentError, match="delta="):
+        Curator(dataset([1]), Rho(1.0), threshold_delta=delta)
+    curator = Curator(dataset([1]), Rho(1.0), threshold_delta=1e-6)
+    with pytest.raises(ArgumentError, match="delta="):
+        curator.frequent(labels_of(NAMES), Rho(0.5), delta, label="x")
+    assert not curator.ledger.entries
+
+
 def test_the_secure_noise_finds_what_is_frequent():
     curator = Curator(dataset([1] * 500 + [2] * 400 + [3]), Epsilon(1.0), threshold_delta=1e-9)
     assert curator.frequent(labels_of(NAMES), Epsilon(1.0), 1e-9, label="x") == ["label 1", "label 2"]
