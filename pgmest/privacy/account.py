@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ class Account(OneProcess):
             self.run: LedgerRun | None = dataset if isinstance(dataset, LedgerRun) else None
             if self.run is None:
                 self._begin(dataset, relation, label)
-            self._stand()
+            if self.run is not None:
+                ledger.stand = partial(_standing, self.run.ledger, self.run.name)
         except BaseException:
             if journal is not None:
                 journal.close()
@@ -83,11 +85,6 @@ class Account(OneProcess):
         self.run = opened.begin(own.budget, relation, label, None if journal is None else journal.run, own.delta)
         if journal is not None:
             journal.charges(opened.id)
-
-    def _stand(self) -> None:
-        """Note what all runs on the dataset take: a charge of a resumed run may reserve its budget again."""
-        if self.run is not None:
-            self.ledger.standing = Standing(self.run.name, self.run.ledger.taken())
 
     @property
     def ended(self) -> str | None:
@@ -162,7 +159,6 @@ class Account(OneProcess):
         self.ledger.check(entry)
         if self.run is not None:
             self.run.charge(entry, number)
-            self._stand()
         self.ledger.charge(entry)
         charged()
 
@@ -170,4 +166,8 @@ class Account(OneProcess):
         """Note in the ledger of the dataset that the answer is on disk, charging for it if the ledger has not yet."""
         if self.run is not None:
             self.run.charge(entry, number, line["check"])
-            self._stand()
+
+
+def _standing(ledger: DatasetLedger, run: str) -> Standing:
+    """Return where a run stands now; it does not hold the `LedgerRun`, which ends when it is dropped."""
+    return Standing(run, ledger.taken())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -80,7 +80,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Standing:
-    """A run among all runs on the ledger of its dataset, at the last charge of the run.
+    """A run among all runs on the ledger of its dataset, as its statement was made.
 
     Attributes:
         run: the name of the run in that ledger.
@@ -288,6 +288,8 @@ class Ledger(Statement, OneProcess):
 
     def __init__(self, budget: Budget, delta: float = 0.0, promise: ApproxDP | None = None):
         super().__init__(budget, delta=delta, promise=promise)
+        self.stand: Callable[[], Standing] | None = None
+        """The function that returns where the run stands on the ledger of its dataset, if it charges one."""
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
@@ -304,7 +306,8 @@ class Ledger(Statement, OneProcess):
     def statement(self) -> Statement:
         """Return a copy of the ledger as it is now."""
         with self.held():
-            return Statement(self.budget, self._entries, self.delta, self.promise, self.unprotected, self.standing)
+            standing = None if self.stand is None else self.stand()
+            return Statement(self.budget, self._entries, self.delta, self.promise, self.unprotected, standing)
 
     def affordable(self, cost: Any, label: str) -> Budget:
         """Return the cost that can be charged: as given, or the remaining budget if only rounding exceeds it.
