@@ -297,7 +297,7 @@ def test_exact_totals_of_all_attributes_hold_beside_noisy_tables(records):
         data = model.sample(seed=seed)
         assert misses(measurements, data).max() == 0
         for clique in model.junction_tree.cliques:
-            assert np.abs(data.project(clique).values - model.project(clique).values).max() < 4
+            assert np.abs(data.project(clique).values - model.project(clique).values).max() < 3
 
 
 @pytest.mark.parametrize("seed", range(3))
